@@ -1,7 +1,13 @@
-//! Schedules in cron's form, and the errors of Kubernetes' parser.
+//! Reads schedules, with the errors of Kubernetes' parser.
 
-use machinery::types::check_duration;
-use machinery::zones;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::Form;
+use crate::durations::nanoseconds;
+use crate::field_error::go_quote;
+use crate::zones;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -17,22 +23,61 @@ const FIELDS: [(i64, i64, &[&str]); 5] = [
     (0, 6, &DAYS),
 ];
 
-/// Reads a schedule; the error is the parser's.
-pub(super) fn check(schedule: &str) -> Result<(), String> {
-    let mut spec = schedule;
+/// Schedules that have names.
+const NAMED: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// The numbers of a field, as bits, and whether one of its parts names all.
+#[derive(Debug, Clone, Copy, Default)]
+struct Numbers {
+    bits: u64,
+    all: bool,
+}
+
+/// Reads a schedule that holds in `zone` unless it names another.
+pub(super) fn schedule(text: &str, zone: &str) -> Result<Form, String> {
+    let mut spec = text;
     if spec.is_empty() {
         return Err("empty spec string".to_owned());
     }
+    let mut zone = time_zone(zone)?;
     if let Some(rest) = spec.strip_prefix("TZ=").or_else(|| spec.strip_prefix("CRON_TZ=")) {
-        let (zone, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        if let Err(error) = zone_exists(zone) {
-            return Err(format!("provided bad location {zone}: {error}"));
-        }
+        let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        zone = time_zone(name).map_err(|error| format!("provided bad location {name}: {error}"))?;
         spec = rest.trim();
     }
     if spec.starts_with('@') {
-        return descriptor(spec);
+        return descriptor(spec, zone);
     }
+    fields(spec, zone)
+}
+
+/// The zone of that name. The machine's own is UTC.
+fn time_zone(name: &str) -> Result<TimeZone, String> {
+    zones::exists(name)?;
+    Ok(zones::named(name).unwrap_or(TimeZone::UTC))
+}
+
+fn descriptor(spec: &str, zone: TimeZone) -> Result<Form, String> {
+    if let Some((_, fields)) = NAMED.iter().find(|(name, _)| *name == spec) {
+        return self::fields(fields, zone);
+    }
+    let Some(duration) = spec.strip_prefix("@every ") else {
+        return Err(format!("unrecognized descriptor: {spec}"));
+    };
+    let nanos = nanoseconds(duration).map_err(|why| format!("failed to parse duration {spec}: {why}"))?;
+    let seconds = u64::try_from(nanos / 1_000_000_000).unwrap_or(0).max(1);
+    Ok(Form::Every(Duration::from_secs(seconds)))
+}
+
+fn fields(spec: &str, zone: TimeZone) -> Result<Form, String> {
     let fields: Vec<&str> = spec.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
         return Err(format!(
@@ -41,31 +86,24 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
             fields.join(" ")
         ));
     }
-    for (field, (least, most, names)) in fields.iter().zip(FIELDS) {
+    let mut numbers = [Numbers::default(); FIELDS.len()];
+    for ((out, field), (least, most, names)) in numbers.iter_mut().zip(fields).zip(FIELDS) {
         for part in field.split(',').filter(|part| !part.is_empty()) {
-            range(part, least, most, names)?;
+            let found = range(part, least, most, names)?;
+            out.bits |= found.bits;
+            out.all |= found.all;
         }
     }
-    Ok(())
-}
-
-fn descriptor(spec: &str) -> Result<(), String> {
-    const KNOWN: [&str; 7] = [
-        "@yearly",
-        "@annually",
-        "@monthly",
-        "@weekly",
-        "@daily",
-        "@midnight",
-        "@hourly",
-    ];
-    if KNOWN.contains(&spec) {
-        return Ok(());
-    }
-    let Some(duration) = spec.strip_prefix("@every ") else {
-        return Err(format!("unrecognized descriptor: {spec}"));
-    };
-    check_duration(duration).map_err(|why| format!("failed to parse duration {spec}: {why}"))
+    let [minutes, hours, days, months, weekdays] = numbers;
+    Ok(Form::Fields {
+        minutes: minutes.bits,
+        hours: hours.bits,
+        days: days.bits,
+        months: months.bits,
+        weekdays: weekdays.bits,
+        either: !days.all && !weekdays.all,
+        zone,
+    })
 }
 
 fn number(text: &str, names: &[&str]) -> Result<i64, String> {
@@ -77,7 +115,7 @@ fn number(text: &str, names: &[&str]) -> Result<i64, String> {
     let number: i64 = text.parse().map_err(|_| {
         format!(
             "failed to parse int from {text}: strconv.Atoi: parsing {}: invalid syntax",
-            pod_rules::field_error::go_quote(text)
+            go_quote(text)
         )
     })?;
     if number < 0 {
@@ -86,11 +124,16 @@ fn number(text: &str, names: &[&str]) -> Result<i64, String> {
     Ok(number)
 }
 
-fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<(), String> {
+/// Reads `5`, `5-10`, `5-10/2`, `*`, `*/3`.
+fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<Numbers, String> {
     let pieces: Vec<&str> = part.split('/').collect();
     let ends: Vec<&str> = pieces.first().copied().unwrap_or_default().split('-').collect();
+    let mut all = false;
     let (start, mut end) = match ends.as_slice() {
-        ["*" | "?", ..] => (least, most),
+        ["*" | "?", ..] => {
+            all = true;
+            (least, most)
+        }
         [one] => {
             let one = number(one, names)?;
             (one, one)
@@ -124,15 +167,15 @@ fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<(), String
     if step == 0 {
         return Err(format!("step of range should be a positive number: {part}"));
     }
-    Ok(())
-}
-
-/// Whether there is such a time zone; Go's error if not.
-pub(super) fn zone_exists(name: &str) -> Result<(), String> {
-    if matches!(name, "" | "UTC" | "Local") || zones::named(name).is_some() {
-        return Ok(());
-    }
-    Err(format!("unknown time zone {name}"))
+    let step_by = usize::try_from(step).unwrap_or(usize::MAX);
+    let bits = (start..=end)
+        .step_by(step_by)
+        .fold(0, |bits, value| bits | 1_u64 << value);
+    // A step of two or more does not name all.
+    Ok(Numbers {
+        bits,
+        all: all && step == 1,
+    })
 }
 
 #[cfg(test)]
@@ -155,7 +198,22 @@ mod tests {
         "x * * * *",
         Some("failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax")
     )]
+    #[case("* * * * 7", Some("end of range (7) above maximum (6): 7"))]
+    #[case(
+        "TZ=Mars/Base * * * * *",
+        Some("provided bad location Mars/Base: unknown time zone Mars/Base")
+    )]
+    #[case("1-2-3 * * * *", Some("too many hyphens: 1-2-3"))]
+    #[case("1/2/3 * * * *", Some("too many slashes: 1/2/3"))]
+    #[case(
+        "-1 * * * *",
+        Some("failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax")
+    )]
+    #[case(
+        "@every 5",
+        Some("failed to parse duration @every 5: time: missing unit in duration \"5\"")
+    )]
     fn schedules(#[case] schedule: &str, #[case] expected: Option<&str>) {
-        assert_eq!(check(schedule).err().as_deref(), expected);
+        assert_eq!(super::schedule(schedule, "").err().as_deref(), expected);
     }
 }

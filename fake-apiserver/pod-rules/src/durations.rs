@@ -23,11 +23,26 @@ const FRACTION_DIGITS: usize = 18;
 /// # Errors
 /// The error of Go's `time.ParseDuration`.
 pub fn check_duration(text: &str) -> Result<(), String> {
+    nanoseconds(text).map(|_| ())
+}
+
+/// The nanoseconds of a duration.
+///
+/// # Errors
+/// The error of Go's `time.ParseDuration`.
+///
+/// ```
+/// use pod_rules::durations::nanoseconds;
+///
+/// assert_eq!(nanoseconds("-1.5s"), Ok(-1_500_000_000));
+/// assert!(nanoseconds("1d").is_err());
+/// ```
+pub fn nanoseconds(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let is_negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
-        return Ok(());
+        return Ok(0);
     }
     if rest.is_empty() {
         return Err(invalid());
@@ -66,10 +81,8 @@ pub fn check_duration(text: &str) -> Result<(), String> {
         }
         rest = after;
     }
-    if total == LIMIT && !is_negative {
-        return Err(invalid());
-    }
-    Ok(())
+    let total = i128::try_from(total).unwrap_or(i128::MAX);
+    i64::try_from(if is_negative { -total } else { total }).map_err(|_| invalid())
 }
 
 /// The leading digits of a text, and the rest.

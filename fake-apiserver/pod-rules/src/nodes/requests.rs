@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use shared_json::Value;
 
-use crate::meta::{at, list, text};
-use crate::types::Quantity;
+use crate::fields::{Fields as _, path};
+use crate::quantity::Quantity;
 
 /// Amounts by resource, in parts of 10^-9.
 pub type Amounts = BTreeMap<String, i128>;
@@ -51,18 +51,21 @@ pub enum Count {
 
 /// A container's requests, or by `count` those in its status, if it has one and can be resized.
 fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) -> Amounts {
-    let asked = at(container, "resources.requests");
+    let asked = path(container, "/resources/requests");
     let shown = (count != Count::Asked)
-        .then(|| at(pod, statuses).and_then(Value::as_array))
+        .then(|| path(pod, statuses).and_then(Value::as_array))
         .flatten();
     let status = shown.and_then(|all| {
         all.iter()
-            .find(|status| text(status, "name") == text(container, "name"))
+            .find(|status| status.text("name") == container.text("name"))
     });
     let Some(status) = status.filter(|status| status.get("resources").is_some()) else {
         return amounts(asked);
     };
-    let given = [at(status, "resources.requests"), status.get("allocatedResources")];
+    let given = [
+        path(status, "/resources/requests"),
+        status.get("allocatedResources"),
+    ];
     if count == Count::Most && given.iter().all(|one| *one == asked) {
         return amounts(asked);
     }
@@ -76,9 +79,11 @@ fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) ->
 /// A pod's requests: its containers and sidecars together, or the largest init container if that is more, and overhead.
 pub fn requests(pod: &Value, count: Count) -> Amounts {
     let infeasible = || {
-        let pending = list(pod, "status.conditions")
+        let pending = pod
+            .map("status")
+            .list("conditions")
             .iter()
-            .find(|condition| text(condition, "type") == "PodResizePending")?;
+            .find(|condition| condition.text("type") == "PodResizePending")?;
         Some(pending.get("reason")? == "Infeasible")
     };
     let count = match count {
@@ -86,28 +91,28 @@ pub fn requests(pod: &Value, count: Count) -> Amounts {
         other => other,
     };
     let mut total = Amounts::new();
-    for container in list(pod, "spec.containers") {
+    for container in pod.map("spec").list("containers") {
         add(
             &mut total,
-            &of_container(pod, container, "status.containerStatuses", count),
+            &of_container(pod, container, "/status/containerStatuses", count),
         );
     }
     let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for container in list(pod, "spec.initContainers") {
+    for container in pod.map("spec").list("initContainers") {
         if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
-            let own = of_container(pod, container, "status.initContainerStatuses", count);
+            let own = of_container(pod, container, "/status/initContainerStatuses", count);
             add(&mut sidecars, &own);
             at_least(&mut peak, &sidecars);
         } else {
-            let mut now = amounts(at(container, "resources.requests"));
+            let mut now = amounts(path(container, "/resources/requests"));
             add(&mut now, &sidecars);
             at_least(&mut peak, &now);
         }
     }
     add(&mut total, &sidecars);
     at_least(&mut total, &peak);
-    at_least(&mut total, &amounts(at(pod, "spec.resources.requests")));
-    add(&mut total, &amounts(at(pod, "spec.overhead")));
+    at_least(&mut total, &amounts(path(pod, "/spec/resources/requests")));
+    add(&mut total, &amounts(path(pod, "/spec/overhead")));
     total
 }
 
@@ -122,12 +127,12 @@ pub fn scored(pod: &Value) -> [i128; 2] {
     let leasts = [("cpu", WHOLE / 10), ("memory", 200 * 1024 * 1024 * WHOLE)];
     leasts.map(|(name, least)| {
         let of = |container: &Value| {
-            let asked = at(container, "resources.requests").and_then(|asked| asked.get(name));
+            let asked = path(container, "/resources/requests").and_then(|asked| asked.get(name));
             asked.map_or(least, |amount| Quantity::of(amount).nanos())
         };
-        let plain: i128 = list(pod, "spec.containers").iter().map(of).sum();
+        let plain: i128 = pod.map("spec").list("containers").iter().map(of).sum();
         let (mut sidecars, mut peak) = (0, 0);
-        for container in list(pod, "spec.initContainers") {
+        for container in pod.map("spec").list("initContainers") {
             if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
                 sidecars += of(container);
                 peak = peak.max(sidecars);
@@ -135,8 +140,8 @@ pub fn scored(pod: &Value) -> [i128; 2] {
                 peak = peak.max(sidecars + of(container));
             }
         }
-        let whole = at(pod, "spec.resources.requests").and_then(|asked| asked.get(name));
-        let over = at(pod, "spec.overhead").and_then(|over| over.get(name));
+        let whole = path(pod, "/spec/resources/requests").and_then(|asked| asked.get(name));
+        let over = path(pod, "/spec/overhead").and_then(|over| over.get(name));
         let amount = |value: Option<&Value>| value.map(|value| Quantity::of(value).nanos());
         amount(whole).unwrap_or((plain + sidecars).max(peak)) + amount(over).unwrap_or_default()
     })

@@ -11,6 +11,17 @@ pub fn named(name: &str) -> Option<TimeZone> {
     TimeZone::tzif(known, data).ok()
 }
 
+/// Whether there is such a time zone for Go, which knows two by other names, too.
+///
+/// # Errors
+/// Go's error if there is none.
+pub fn exists(name: &str) -> Result<(), String> {
+    match matches!(name, "" | "UTC" | "Local") || named(name).is_some() {
+        true => Ok(()),
+        false => Err(format!("unknown time zone {name}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
