@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 12] = [
+    "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "broadcastjob::",
     "cloneset::",
     "daemonset::",
     "resourcedistribution::",
@@ -18,7 +20,8 @@ const KINDS: [&str; 10] = [
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 5] = [
+const ROOMS: [&str; 6] = [
+    "broadcastjob",
     "cloneset",
     "daemonset",
     "resourcedistribution",

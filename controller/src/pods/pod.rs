@@ -46,7 +46,7 @@ pub(crate) fn node(pod: &Pod) -> &str {
 /// The node it runs on, or the only one that it may run on; empty when there is neither.
 pub(crate) fn node_or_target(pod: &Pod) -> &str {
     match node(pod) {
-        "" => &pod.spec.meant_for,
+        "" => &pod.spec.required.named,
         node => node,
     }
 }
@@ -122,4 +122,10 @@ pub(crate) fn restarts(pod: &Pod) -> i32 {
         .map(|status| status.restart_count)
         .max()
         .unwrap_or(0)
+}
+
+/// How often its containers were started anew, init containers included, all together.
+pub(crate) fn all_restarts(pod: &Pod) -> i32 {
+    let sum = |total: i32, status: &ContainerStatus| total.saturating_add(status.restart_count);
+    container_statuses(pod).iter().fold(pod.status.init_restarts, sum)
 }

@@ -20,8 +20,10 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
-    use crate::api::v1beta1::{DaemonSet, SidecarSet, StatefulSet};
-    use crate::workloads::{Crd, cloneset, daemonset, resourcedistribution, sidecarset, statefulset};
+    use crate::api::v1beta1::{BroadcastJob, DaemonSet, SidecarSet, StatefulSet};
+    use crate::workloads::{
+        Crd, broadcastjob, cloneset, daemonset, resourcedistribution, sidecarset, statefulset,
+    };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
     use rstest::rstest;
@@ -68,6 +70,7 @@ mod tests {
     }
 
     #[rstest]
+    #[case(&broadcastjob::WORKLOAD.crds[0], BroadcastJob::crd())]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]

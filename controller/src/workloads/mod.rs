@@ -6,6 +6,7 @@
 //!
 //! **Architecture invariant:** a room never uses another room.
 
+mod broadcastjob;
 pub mod cloneset;
 mod crds;
 mod daemonset;
@@ -22,6 +23,7 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 
 /// Every kind that this manager has.
 pub const ALL: &[&Workload] = &[
+    &broadcastjob::WORKLOAD,
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &resourcedistribution::WORKLOAD,
