@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 14] = [
+    "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "advancedcronjob::",
     "broadcastjob::",
     "cloneset::",
     "daemonset::",
@@ -20,7 +22,8 @@ const KINDS: [&str; 12] = [
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 6] = [
+const ROOMS: [&str; 7] = [
+    "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",

@@ -56,7 +56,7 @@ fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] versio
 }
 
 /// Kinds that have had a second version since.
-const TWO_VERSIONS: [&str; 3] = ["broadcastjob", "daemonset", "sidecarset"];
+const TWO_VERSIONS: [&str; 4] = ["advancedcronjob", "broadcastjob", "daemonset", "sidecarset"];
 
 /// A webhook of an older installation as 1.9 has it: with the second version of its kind, and no version in its path.
 fn as_of_1_9(mut webhook: Value) -> Value {
@@ -139,14 +139,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
-#[case("ImagePullJobGate=true", &["broadcastjobs", "clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["broadcastjobs", "clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["broadcastjobs", "clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
-#[case("CloneSetShortHash=true", &["broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
-#[case("ResourceDistributionGate=true", &["broadcastjobs", "clonesets", "daemonsets", "resourcedistributions", "sidecarsets", "statefulsets"])]
-#[case("AllAlpha=true", &["broadcastjobs", "clonesets", "daemonsets", "imagepulljobs", "resourcedistributions", "sidecarsets", "statefulsets"])]
+#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "resourcedistributions", "sidecarsets", "statefulsets"])]
+#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "imagepulljobs", "resourcedistributions", "sidecarsets", "statefulsets"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

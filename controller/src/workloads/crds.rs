@@ -20,9 +20,12 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
-    use crate::api::v1beta1::{BroadcastJob, DaemonSet, SidecarSet, StatefulSet};
+    use crate::api::v1beta1::{
+        AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
+    };
     use crate::workloads::{
-        Crd, broadcastjob, cloneset, daemonset, resourcedistribution, sidecarset, statefulset,
+        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, resourcedistribution, sidecarset,
+        statefulset,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -70,6 +73,8 @@ mod tests {
     }
 
     #[rstest]
+    #[case(&advancedcronjob::WORKLOAD.crds[0], AdvancedCronJob::crd())]
+    #[case(&advancedcronjob::WORKLOAD.crds[1], ImageListPullJob::crd())]
     #[case(&broadcastjob::WORKLOAD.crds[0], BroadcastJob::crd())]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]

@@ -6,6 +6,7 @@
 //!
 //! **Architecture invariant:** a room never uses another room.
 
+mod advancedcronjob;
 mod broadcastjob;
 pub mod cloneset;
 mod crds;
@@ -23,6 +24,7 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 
 /// Every kind that this manager has.
 pub const ALL: &[&Workload] = &[
+    &advancedcronjob::WORKLOAD,
     &broadcastjob::WORKLOAD,
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
