@@ -108,7 +108,11 @@ pub(super) fn canonical_spec(spec: &Value) -> Result<Map<String, Value>, String>
     let Value::Object(mut fields) = spec.clone() else {
         return Err("spec is not an object".to_owned());
     };
-    fields.retain(|name, field| !field.is_null() && !(name == "concurrencyPolicy" && *field == json!("")));
+    fields.retain(|name, field| match field {
+        Value::Null => false,
+        Value::String(text) => name != "concurrencyPolicy" || !text.is_empty(),
+        _ => true,
+    });
     fields.entry("schedule").or_insert(json!(""));
     let template = fields.entry("template").or_insert_with(|| json!({}));
     let Value::Object(templates) = template else {
