@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fake_apiserver::nodes::Timing;
-use shared_json::Value;
+use jiff::Timestamp;
+use shared_json::{Array, Value};
 
 use crate::history::{Change, ChangeKind, text};
 
@@ -21,6 +22,9 @@ const NOTE_MAX: Duration = Duration::from_millis(2500);
 struct Seen {
     bound: Option<i64>,
     running: Option<i64>,
+    /// For how long its only container ran, in whole seconds, and when the pod was over by itself.
+    lasted: Option<Duration>,
+    over: Option<i64>,
     containers: u32,
     /// Whether something else than the node decides how long the start takes.
     slowed: bool,
@@ -68,6 +72,7 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
                 seen.ended.get_or_insert(at);
             }
         }
+        seen.note_end(at, pod);
         seen.note_redefinition(at, pod);
         seen.note_reopening(at, pod);
         let let_go = pod
@@ -106,6 +111,24 @@ fn has_closed_gate(pod: &Value) -> bool {
 }
 
 impl Seen {
+    /// Notes the end of a pod whose only container has ended by itself.
+    fn note_end(&mut self, at: i64, pod: &Value) {
+        let [status] = list(pod, "/status/containerStatuses") else {
+            return;
+        };
+        let time = |field: &str| {
+            let time = text(status, &format!("/state/terminated/{field}"));
+            time.parse::<Timestamp>().ok()
+        };
+        if let (Some(start), Some(end)) = (time("startedAt"), time("finishedAt")) {
+            self.lasted = Duration::try_from(end.duration_since(start)).ok();
+        }
+        let is_over = matches!(&*text(pod, "/status/phase"), "Succeeded" | "Failed");
+        if is_over && self.going.is_none() && self.restarts == 0 {
+            self.over.get_or_insert(at);
+        }
+    }
+
     /// Notes how long a container took to run again, under another image, after that was asked for.
     fn note_redefinition(&mut self, at: i64, pod: &Value) {
         let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array);
@@ -161,6 +184,10 @@ fn timing(seen: &Seen) -> Option<Timing> {
         timing.sandbox = start.saturating_sub(rest);
         told = true;
     }
+    if let (Some(whole), Some(lasted)) = (between(seen.running, seen.over), seen.lasted) {
+        timing.wind_down = whole.saturating_sub(lasted);
+        told = true;
+    }
     // A container that ends at once ends as the simulated ones do; the rest is the node's.
     let quick = between(seen.going, seen.ended).is_some_and(|end| end < Duration::from_secs(2));
     let removal = if quick {
@@ -183,8 +210,12 @@ fn between(from: Option<i64>, to: Option<i64>) -> Option<Duration> {
 }
 
 fn count(pod: &Value, pointer: &str) -> u32 {
+    u32::try_from(list(pod, pointer).len()).unwrap_or(u32::MAX)
+}
+
+fn list<'a>(pod: &'a Value, pointer: &str) -> &'a [Value] {
     let list = pod.pointer(pointer).and_then(Value::as_array);
-    list.map_or(0, |list| u32::try_from(list.len()).unwrap_or(u32::MAX))
+    list.map(Array::as_slice).unwrap_or_default()
 }
 
 fn has_hook(pod: &Value) -> bool {
@@ -233,6 +264,22 @@ mod tests {
         let lives = of(history).remove("p").unwrap();
         assert!(lives.len() <= 1);
         lives.into_iter().next().flatten()
+    }
+
+    /// A container ran for a second from 1000 on, and the pod was over at 3500.
+    #[test]
+    fn pods_that_end_by_themselves() {
+        let mut ended = pod(3000, ChangeKind::Modified, "n", "terminated", false);
+        let state = json!({"startedAt": "2026-01-01T00:00:07Z", "finishedAt": "2026-01-01T00:00:08Z"});
+        Arc::make_mut(&mut ended.object)["status"]["containerStatuses"][0]["state"]["terminated"] = state;
+        Arc::make_mut(&mut ended.object)["metadata"]["deletionTimestamp"] = Value::Null;
+        let mut over = ended.clone();
+        over.at_ms = 3500;
+        Arc::make_mut(&mut over.object)["status"]["phase"] = json!("Succeeded");
+        let mut running = pod(1000, ChangeKind::Modified, "n", "running", false);
+        Arc::make_mut(&mut running.object)["metadata"]["deletionTimestamp"] = Value::Null;
+        let found = only(&[running, ended, over]).unwrap();
+        assert_eq!(found.wind_down, Duration::from_millis(1500));
     }
 
     #[test]
