@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 16] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
+    "EphemeralJob",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
@@ -17,16 +18,18 @@ const KINDS: [&str; 14] = [
     "broadcastjob::",
     "cloneset::",
     "daemonset::",
+    "ephemeraljob::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 7] = [
+const ROOMS: [&str; 8] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
+    "ephemeraljob",
     "resourcedistribution",
     "sidecarset",
     "statefulset",

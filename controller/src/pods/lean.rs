@@ -45,6 +45,9 @@ pub struct PodSpec {
     /// Its init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Box<[InitContainer]>,
+    /// Its ephemeral containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ephemeral_containers: Box<[EphemeralContainer]>,
     /// The conditions that must be true before it is ready.
     #[serde(deserialize_with = "null_is_default")]
     pub readiness_gates: Box<[ReadinessGate]>,
@@ -102,6 +105,58 @@ pub struct ReadinessGate {
 pub struct InitContainer {
     /// Its name in the pod.
     pub name: Box<str>,
+}
+
+/// An ephemeral container, of which its name and its job are kept.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct EphemeralContainer {
+    /// Its name in the pod.
+    pub name: Box<str>,
+    /// The uid of the job that it is of; empty for one that a person has added.
+    #[serde(default, rename = "env", deserialize_with = "job_id")]
+    pub job: Box<str>,
+}
+
+/// How an ephemeral container stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub enum EphemeralState {
+    /// It waits to start, or nothing is known of it.
+    #[default]
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended otherwise, or could not be started.
+    Failed,
+}
+
+impl From<Value> for EphemeralState {
+    fn from(state: Value) -> Self {
+        if let Some(end) = state.get("terminated").filter(|end| !end.is_null()) {
+            return match end.get("exitCode").and_then(Value::as_i64) {
+                Some(0) => Self::Succeeded,
+                _ => Self::Failed,
+            };
+        }
+        let reason = path(&state, "/waiting/reason").and_then(Value::as_str);
+        match (state.get("running"), reason) {
+            (Some(running), _) if !running.is_null() => Self::Running,
+            (_, Some("RunContainerError")) => Self::Failed,
+            _ => Self::Waiting,
+        }
+    }
+}
+
+/// How an ephemeral container is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct EphemeralStatus {
+    /// Its name in the pod.
+    pub name: Box<str>,
+    /// How it stands.
+    #[serde(default)]
+    pub state: EphemeralState,
 }
 
 /// What a container is to be.
@@ -203,6 +258,9 @@ pub struct PodStatus {
     /// The states of its containers, without init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Box<[ContainerStatus]>,
+    /// The states of its ephemeral containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ephemeral_container_statuses: Box<[EphemeralStatus]>,
     /// How often its init containers were started anew, all together.
     #[serde(rename = "initContainerStatuses", deserialize_with = "all_restarts")]
     pub init_restarts: i32,
@@ -321,6 +379,19 @@ fn own_tolerations<'de, D: Deserializer<'de>>(decoder: D) -> Result<Value, D::Er
         true => Value::Null,
         false => Value::from(own),
     })
+}
+
+/// The variable by which an ephemeral container says which job it is of.
+const JOB_ID: &str = "KRUISE_EJOB_ID";
+
+fn job_id<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<str>, D::Error> {
+    let env: Vec<Value> = null_is_default(decoder)?;
+    let is_id = |variable: &&Value| variable.get("name").and_then(Value::as_str) == Some(JOB_ID);
+    let id = env
+        .iter()
+        .rfind(is_id)
+        .and_then(|variable| variable.get("value")?.as_str());
+    Ok(id.unwrap_or_default().into())
 }
 
 fn all_restarts<'de, D: Deserializer<'de>>(decoder: D) -> Result<i32, D::Error> {

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use crate::api::labels;
 
-pub(crate) use super::lean::{Amounts, Container, ContainerStatus, EnvVar, Pod, PodCondition};
+pub(crate) use super::lean::{
+    Amounts, Container, ContainerStatus, EnvVar, EphemeralState, Pod, PodCondition,
+};
 
 /// The value of `label`, if the pod has it.
 pub(crate) fn label<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {

@@ -11,6 +11,7 @@ mod broadcastjob;
 pub mod cloneset;
 mod crds;
 mod daemonset;
+mod ephemeraljob;
 mod options;
 mod resourcedistribution;
 mod sidecarset;
@@ -28,6 +29,7 @@ pub const ALL: &[&Workload] = &[
     &broadcastjob::WORKLOAD,
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
+    &ephemeraljob::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,

@@ -234,6 +234,29 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
     None
 }
 
+/// What is wrong with a list of ephemeral containers, at `ephemeralContainers`.
+pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
+    let spec = json!({
+        "containers": [{ "name": ".", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }],
+        "ephemeralContainers": containers, "restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
+        "terminationGracePeriodSeconds": 30,
+    });
+    let spec = shared_json::to_value(&spec).unwrap_or_default();
+    let mut errors = Errors::default();
+    let scope = Scope {
+        release: Release::V1_32,
+        is_pod: true,
+        ..Scope::TEMPLATE
+    };
+    pod::spec(&scope, &spec, &Path::new("spec"), &mut errors);
+    let own = |mut error: FieldError| {
+        let path = error.path.strip_prefix("spec.")?.to_owned();
+        error.path = path;
+        error.path.starts_with("ephemeralContainers").then_some(error)
+    };
+    errors.into_vec().into_iter().filter_map(own).collect()
+}
+
 /// What is wrong with containers and volumes that are to be part of a pod, at `spec`.
 pub(crate) fn pod_parts(inits: Value, mut containers: Vec<Value>, volumes: Value) -> Vec<FieldError> {
     if containers.is_empty() {
