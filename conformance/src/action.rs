@@ -567,6 +567,9 @@ fn shorthand(plural: &str) -> Option<&'static str> {
         "configmaps" => "cm",
         "persistentvolumeclaims" => "pvc",
         "clonesets" => "clone",
+        "broadcastjobs" => "bcj",
+        "advancedcronjobs" => "acj",
+        "ephemeraljobs" => "ejob",
         _ => return None,
     })
 }

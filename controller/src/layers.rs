@@ -5,22 +5,31 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 16] = [
+    "AdvancedCronJob",
+    "BroadcastJob",
     "CloneSet",
     "DaemonSet",
+    "EphemeralJob",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "advancedcronjob::",
+    "broadcastjob::",
     "cloneset::",
     "daemonset::",
+    "ephemeraljob::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 5] = [
+const ROOMS: [&str; 8] = [
+    "advancedcronjob",
+    "broadcastjob",
     "cloneset",
     "daemonset",
+    "ephemeraljob",
     "resourcedistribution",
     "sidecarset",
     "statefulset",

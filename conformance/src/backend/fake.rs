@@ -136,6 +136,7 @@ fn webhooks(gates: &FeatureGates, clock: &LateClock) -> Vec<Webhook> {
 pub(super) fn watched_kinds(gates: &FeatureGates) -> Vec<(String, ApiResource)> {
     let mut kinds = vec![
         ("apps/v1", "ControllerRevision"),
+        ("batch/v1", "Job"),
         ("v1", "Event"),
         ("v1", "PersistentVolumeClaim"),
         ("v1", "Pod"),

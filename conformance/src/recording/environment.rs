@@ -11,7 +11,7 @@ use super::choices::Choices;
 use super::creations::{self, Creations};
 use super::load::Recording;
 use super::node_speed;
-use crate::history::{ChangeKind, text};
+use crate::history::{ChangeKind, number, text};
 
 /// The conditions of a recording: the inputs from its test bed, not OpenKruise's own actions.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ pub struct Environment {
     pub creations: Creations,
     /// The order in which equal pods were taken, if it is known.
     pub choices: Option<Arc<Choices>>,
+    /// On how many nodes a job wanted a pod: there were so many, whether they got one or not.
+    pub wanted_nodes: u32,
     /// When the first step began: times are whole seconds, so that the part of a second counts.
     pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.
@@ -68,14 +70,15 @@ fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
 }
 
 impl Environment {
-    /// How many nodes there were, by the highest number in a node's name; none if no pod ran.
+    /// How many nodes there were, by the highest number in a node's name and by what jobs wanted; none if no pod ran.
     #[must_use]
     pub fn nodes(&self) -> Option<u32> {
         let number = |node: &String| {
             let digits = node.trim_start_matches(|c: char| !c.is_ascii_digit());
             digits.parse::<u32>().ok()
         };
-        self.placements.values().filter_map(number).max()
+        let highest = self.placements.values().filter_map(number).max();
+        highest.map(|highest| highest.max(self.wanted_nodes))
     }
 
     /// Reads the conditions out of a recording.
@@ -99,6 +102,11 @@ impl Environment {
                     .strip_prefix("Failed to pull image \"")
                     .and_then(|rest| rest.split('"').next());
                 pulls_failed.extend(image.map(str::to_owned));
+            }
+            if change.resource == "broadcastjobs" {
+                let wanted = number(&change.object, "/status/desired");
+                let wanted = u32::try_from(wanted).unwrap_or_default();
+                environment.wanted_nodes = environment.wanted_nodes.max(wanted);
             }
             if change.resource != "pods" {
                 continue;

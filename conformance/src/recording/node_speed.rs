@@ -26,6 +26,9 @@ struct Seen {
     created: Option<i64>,
     bound: Option<i64>,
     running: Option<i64>,
+    /// For how long its only container ran, in whole seconds, and when the pod was over by itself.
+    lasted: Option<Duration>,
+    over: Option<i64>,
     containers: u32,
     /// Whether something else than the node decides how long the start takes.
     slowed: bool,
@@ -81,6 +84,7 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
             }
         }
         seen.note_run(at, pod);
+        seen.note_end(at, pod);
         seen.note_redefinition(at, pod);
         seen.note_reopening(at, pod);
         seen.note_readiness(pod);
@@ -125,8 +129,7 @@ fn has_closed_gate(pod: &Value) -> bool {
 impl Seen {
     /// Notes how long the pod's only container ran, and how long the node then waited.
     fn note_run(&mut self, at: i64, pod: &Value) {
-        let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
-        let Some([status]) = statuses.map(Array::as_slice) else {
+        let [status] = list(pod, "/status/containerStatuses") else {
             return;
         };
         let restarts = number(status, "/restartCount");
@@ -153,6 +156,24 @@ impl Seen {
             if let Some(run) = self.runs.last_mut() {
                 run.lasted = began.and_then(|began| span(began, at));
             }
+        }
+    }
+
+    /// Notes the end of a pod whose only container has ended by itself.
+    fn note_end(&mut self, at: i64, pod: &Value) {
+        let [status] = list(pod, "/status/containerStatuses") else {
+            return;
+        };
+        let time = |field: &str| {
+            let time = text(status, &format!("/state/terminated/{field}"));
+            time.parse::<Timestamp>().ok()
+        };
+        if let (Some(start), Some(end)) = (time("startedAt"), time("finishedAt")) {
+            self.lasted = Duration::try_from(end.duration_since(start)).ok();
+        }
+        let is_over = matches!(&*text(pod, "/status/phase"), "Succeeded" | "Failed");
+        if is_over && self.going.is_none() && self.restarts == 0 {
+            self.over.get_or_insert(at);
         }
     }
 
@@ -219,7 +240,12 @@ fn timing(seen: &Seen) -> Option<Timing> {
         redefinitions: seen.redefinitions.clone(),
         reopenings: seen.reopenings.clone(),
         ready_after: seen.ready_after,
-        runs: seen.runs.clone(),
+        // A pod that is over by itself runs once, and its end is timed as a whole.
+        runs: if seen.over.is_none() {
+            seen.runs.clone()
+        } else {
+            Vec::new()
+        },
         ..usual.clone()
     };
     let mut told =
@@ -230,6 +256,10 @@ fn timing(seen: &Seen) -> Option<Timing> {
         let start = start + scheduled.unwrap_or_default();
         let rest = usual.admit + (usual.create + usual.start) * seen.containers + usual.observe;
         timing.sandbox = start.saturating_sub(rest);
+        told = true;
+    }
+    if let (Some(whole), Some(lasted)) = (between(seen.running, seen.over), seen.lasted) {
+        timing.wind_down = whole.saturating_sub(lasted);
         told = true;
     }
     // A container that ends at once ends as the simulated ones do; the rest is the node's.
@@ -258,8 +288,12 @@ fn span(from: i64, to: i64) -> Option<Duration> {
 }
 
 fn count(pod: &Value, pointer: &str) -> u32 {
+    u32::try_from(list(pod, pointer).len()).unwrap_or(u32::MAX)
+}
+
+fn list<'a>(pod: &'a Value, pointer: &str) -> &'a [Value] {
     let list = pod.pointer(pointer).and_then(Value::as_array);
-    list.map_or(0, |list| u32::try_from(list.len()).unwrap_or(u32::MAX))
+    list.map(Array::as_slice).unwrap_or_default()
 }
 
 fn has_hook(pod: &Value) -> bool {
@@ -308,6 +342,22 @@ mod tests {
         let lives = of(history).remove("p").unwrap();
         assert!(lives.len() <= 1);
         lives.into_iter().next().flatten()
+    }
+
+    /// A container ran for a second from 1000 on, and the pod was over at 3500.
+    #[test]
+    fn pods_that_end_by_themselves() {
+        let mut ended = pod(3000, ChangeKind::Modified, "n", "terminated", false);
+        let state = json!({"startedAt": "2026-01-01T00:00:07Z", "finishedAt": "2026-01-01T00:00:08Z"});
+        Arc::make_mut(&mut ended.object)["status"]["containerStatuses"][0]["state"]["terminated"] = state;
+        Arc::make_mut(&mut ended.object)["metadata"]["deletionTimestamp"] = Value::Null;
+        let mut over = ended.clone();
+        over.at_ms = 3500;
+        Arc::make_mut(&mut over.object)["status"]["phase"] = json!("Succeeded");
+        let mut running = pod(1000, ChangeKind::Modified, "n", "running", false);
+        Arc::make_mut(&mut running.object)["metadata"]["deletionTimestamp"] = Value::Null;
+        let found = only(&[running, ended, over]).unwrap();
+        assert_eq!(found.wind_down, Duration::from_millis(1500));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
 //!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
+//!   That of `Paused` and `Continue` of a job that a failed pod has paused says how often the controller looked.
 //! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
 //! * The messages of a source about an object when it has nearly reached its limit (25 events in a row), some of it in tries of
 //!   such a number: then only the first 15 other events are shown.
@@ -21,11 +22,13 @@
 use std::borrow::Cow;
 
 /// Events whose count depends on how often the controller, the scheduler or the kubelet looked or tried.
-const COUNT_VARIES: [&str; 5] = [
+const COUNT_VARIES: [&str; 7] = [
     "BackOff",
+    "Continue",
     "FailedCreate",
     "FailedScheduling",
     "FailedToRetrieveImagePullSecret",
+    "Paused",
     "ScaleUpLimited",
 ];
 

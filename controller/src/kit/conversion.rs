@@ -10,15 +10,15 @@ pub struct Conversion {
     pub kind: &'static str,
     /// The versions.
     pub versions: &'static [&'static str],
-    /// Brings an object into the version of that name, all but its `apiVersion`.
-    pub(crate) convert: fn(&mut Value, &str),
+    /// Brings an object into the version of that name, all but its `apiVersion`; a text says why it has no such form.
+    pub(crate) convert: fn(&mut Value, &str) -> Result<(), String>,
 }
 
 impl Conversion {
     /// The object in another API version, such as `apps.kruise.io/v1beta1`.
     ///
     /// # Errors
-    /// A text if the kind does not have one of the versions.
+    /// A text if the kind does not have one of the versions, or the object no form in it.
     pub(crate) fn to(&self, mut object: Value, wanted: &str) -> Result<Value, String> {
         let from = object
             .get("apiVersion")
@@ -34,7 +34,7 @@ impl Conversion {
         }
         if from != wanted {
             let version = wanted.rsplit('/').next().unwrap_or_default();
-            (self.convert)(&mut object, version);
+            (self.convert)(&mut object, version)?;
             if let Some(object) = object.as_object_mut() {
                 object.insert("apiVersion".to_owned(), Value::from(wanted));
             }

@@ -1,9 +1,11 @@
 //! Values in Go's own syntax, as `%#v` prints them.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pod_rules::field_error::go_quote;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A JSON value as Go holds it in an `interface {}`; the keys of objects are sorted.
 pub(crate) fn any(value: &Value) -> String {
@@ -34,6 +36,22 @@ pub(crate) fn texts(list: &[String]) -> String {
     }
     let quoted: Vec<String> = list.iter().map(|text| go_quote(text)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
+}
+
+/// A map of texts, whose keys are sorted. Values that are no texts are left out.
+pub(crate) fn text_map(map: Option<&Map<String, Value>>) -> String {
+    let Some(map) = map else {
+        return "map[string]string(nil)".to_owned();
+    };
+    let texts: BTreeMap<&String, &str> = map
+        .iter()
+        .filter_map(|(key, value)| Some((key, value.as_str()?)))
+        .collect();
+    let pairs: Vec<String> = texts
+        .into_iter()
+        .map(|(key, value)| format!("{}:{}", go_quote(key), go_quote(value)))
+        .collect();
+    format!("map[string]string{{{}}}", pairs.join(", "))
 }
 
 /// A number or a text as Go's `%#v` prints it.

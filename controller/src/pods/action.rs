@@ -65,6 +65,13 @@ pub enum PodAction {
         /// The patch.
         patch: Value,
     },
+    /// Apply a strategic merge patch to a pod's ephemeral containers (the subresource `ephemeralcontainers`).
+    PatchEphemeral {
+        /// Which.
+        pod: PodRef,
+        /// The patch.
+        patch: Value,
+    },
     /// Begin to update a pod in place: first take it out of service, then change it.
     UpdateInPlace {
         /// Which.

@@ -53,6 +53,13 @@ pub(crate) enum Identity<'a> {
         /// The number of the template, which a label has.
         generation: Option<&'a str>,
     },
+    /// By the node on which each runs once. Such pods have no revision either.
+    Once {
+        /// Whether the scheduler binds them.
+        by_scheduler: bool,
+        /// Labels that they have beside those of the template.
+        labels: &'a [(&'static str, &'a str)],
+    },
 }
 
 impl Identity<'_> {
@@ -89,13 +96,13 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, new: &NewPod<'_>, now: Timestamp) -
     let mut labels = strings(template, "/metadata/labels");
     let name = pod_name(owner, id);
     let mut first_state = Some(state::PREPARING_NORMAL);
-    let mut hash = revision.name.as_str();
+    let mut hash = Some(revision.name.as_str());
     match blueprint.identity {
         Identity::Drawn { label, short_hash } => {
             labels.insert(label.to_owned(), id.clone());
             let short = revision::short(&revision.name);
             if short_hash {
-                hash = short;
+                hash = Some(short);
             }
             labels.insert(labels::TEMPLATE_HASH.to_owned(), short.to_owned());
         }
@@ -114,13 +121,20 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, new: &NewPod<'_>, now: Timestamp) -
         }
         Identity::Node { generation, .. } => {
             first_state = None;
-            hash = revision::short(&revision.name);
+            hash = Some(revision::short(&revision.name));
             let generation =
                 generation.map(|number| (labels::TEMPLATE_GENERATION.to_owned(), number.to_owned()));
             labels.extend(generation);
         }
+        Identity::Once { labels: own, .. } => {
+            (first_state, hash) = (None, None);
+            labels.extend(
+                own.iter()
+                    .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+            );
+        }
     }
-    labels.insert(labels::REVISION_HASH.to_owned(), hash.to_owned());
+    labels.extend(hash.map(|hash| (labels::REVISION_HASH.to_owned(), hash.to_owned())));
     let mut annotations = strings(template, "/metadata/annotations");
     if let Some(first_state) = first_state {
         labels.insert(labels::LIFECYCLE_STATE.to_owned(), first_state.to_owned());
@@ -157,12 +171,14 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, new: &NewPod<'_>, now: Timestamp) -
                 add_gate(&mut spec);
             }
         }
+        Identity::Once { .. } => {}
     }
     add_volumes(&mut spec, blueprint, id);
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec });
     match blueprint.identity {
         Identity::Node { by_scheduler, .. } => for_node(&pod, node, by_scheduler),
-        _ => pod,
+        Identity::Once { by_scheduler, .. } => once_on(&pod, node, by_scheduler),
+        Identity::Drawn { .. } | Identity::Ordinal { .. } => pod,
     }
 }
 
@@ -175,6 +191,17 @@ fn for_node(pod: &Value, node: &str, by_scheduler: bool) -> Value {
     } else {
         pod["spec"]["nodeName"] = node.into();
         pod["spec"]["schedulerName"] = NO_SCHEDULER.into();
+    }
+    serde_json::to_value(pod).unwrap_or_default()
+}
+
+/// The pod with what one has that runs once on a node.
+fn once_on(pod: &Value, node: &str, by_scheduler: bool) -> Value {
+    let mut pod = shared_json::to_value(pod).unwrap_or_default();
+    if by_scheduler {
+        daemon::pin(&mut pod, node);
+    } else {
+        pod["spec"]["nodeName"] = node.into();
     }
     serde_json::to_value(pod).unwrap_or_default()
 }
@@ -200,7 +227,7 @@ fn claim(blueprint: &Blueprint<'_>, template: &Value, id: &str) -> Value {
             labels = own;
             owners = Value::Null;
         }
-        Identity::Node { .. } => {}
+        Identity::Node { .. } | Identity::Once { .. } => {}
     }
     let mut metadata = json!({
         "name": claim_name(owner, template, id),

@@ -99,6 +99,19 @@ fn a_pod_of_a_node() {
     json!({}), Identity::Node { by_scheduler: true, gate: false, generation: Some("3") },
     "/metadata/labels", json!({ "controller-revision-hash": "78f5b9ffbf", "pod-template-generation": "3" })
 )]
+#[case::once_without_a_revision(
+    json!({ "schedulerName": "own" }), Identity::Once { by_scheduler: true, labels: &[("job", "agent")] },
+    "/metadata/labels", json!({ "job": "agent" })
+)]
+#[case::once_by_its_affinity(
+    json!({ "nodeSelector": { "a": "b" } }), Identity::Once { by_scheduler: true, labels: &[] }, "/spec",
+    json!({ "nodeSelector": { "a": "b" }, "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["node1"] }] }] } } } })
+)]
+#[case::once_and_bound(
+    json!({ "schedulerName": "own" }), Identity::Once { by_scheduler: false, labels: &[] }, "/spec",
+    json!({ "schedulerName": "own", "nodeName": "node1" })
+)]
 fn what_a_pod_of_a_node_has(
     #[case] spec: Value,
     #[case] identity: Identity<'_>,

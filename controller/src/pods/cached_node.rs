@@ -9,11 +9,11 @@ use pod_rules::fields::path;
 use serde::{Deserialize, Deserializer};
 use shared_json::{Value, json};
 
-/// A node: its name, labels and taints.
+/// A node: its name, labels, taints and allocatable resources, and whether it takes new pods.
 #[derive(Debug, Clone, Default)]
 pub struct CachedNode {
     metadata: ObjectMeta,
-    /// Its labels and taints, in the form of the whole node.
+    /// All of that in the form of the whole node.
     shape: Value,
 }
 
@@ -23,7 +23,7 @@ impl CachedNode {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// Name, labels and taints, as fields of a node.
+    /// All that pods ask of a node, as fields of one.
     pub(crate) fn shape(&self) -> &Value {
         &self.shape
     }
@@ -43,7 +43,8 @@ impl From<Value> for CachedNode {
             });
         let shape = json!({
             "metadata": { "name": part("/metadata/name"), "labels": part("/metadata/labels") },
-            "spec": { "taints": part("/spec/taints") },
+            "spec": { "taints": part("/spec/taints"), "unschedulable": part("/spec/unschedulable") },
+            "status": { "allocatable": part("/status/allocatable") },
         });
         Self {
             metadata: ObjectMeta {

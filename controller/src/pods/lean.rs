@@ -5,11 +5,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::Pod as Whole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
+use pod_rules::fields::path;
+use pod_rules::nodes::daemon;
 use serde::{Deserialize, Deserializer};
+use shared_json::{Value, json};
+
+/// The terms of an affinity's required part.
+const REQUIRED_TERMS: &str = "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
 /// A pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -38,15 +45,52 @@ pub struct PodSpec {
     /// Its init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Box<[InitContainer]>,
+    /// Its ephemeral containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ephemeral_containers: Box<[EphemeralContainer]>,
     /// The conditions that must be true before it is ready.
     #[serde(deserialize_with = "null_is_default")]
     pub readiness_gates: Box<[ReadinessGate]>,
-    /// The node that its required affinity names; empty if it names none.
-    #[serde(rename = "affinity", deserialize_with = "named_node")]
-    pub meant_for: Box<str>,
+    /// The nodes that it must run on by its affinity.
+    #[serde(rename = "affinity", deserialize_with = "required_nodes")]
+    pub required: RequiredNodes,
+    /// Whether only containers that fail are started anew.
+    #[serde(rename = "restartPolicy", deserialize_with = "is_on_failure")]
+    pub on_failure: bool,
+    /// The labels that its node must have; null if it does not say.
+    #[serde(deserialize_with = "null_is_default")]
+    pub node_selector: Value,
+    /// The taints that it tolerates, as a list; null for those that every pod does.
+    #[serde(deserialize_with = "own_tolerations")]
+    pub tolerations: Value,
     /// How long it may take to end.
     pub termination_grace_period_seconds: Option<i64>,
 }
+
+impl PodSpec {
+    /// The tolerations, those that every pod has included.
+    pub(crate) fn all_tolerations(&self) -> Value {
+        let mut all = DEFAULT_TOLERATIONS.clone();
+        all.extend(self.tolerations.as_array().into_iter().flatten().cloned());
+        Value::from(all)
+    }
+}
+
+/// The nodes that a pod must run on by its affinity.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RequiredNodes {
+    /// The node that it names; empty if it names none.
+    pub named: Box<str>,
+    /// The terms, if they say more than that name; null otherwise.
+    pub terms: Value,
+}
+
+/// The tolerations that admission gives to every pod that does not say otherwise.
+static DEFAULT_TOLERATIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+    let of = |key: &str| json!({ "effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300 });
+    keys.map(of).into()
+});
 
 /// A condition that must be true before a pod is ready.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -61,6 +105,58 @@ pub struct ReadinessGate {
 pub struct InitContainer {
     /// Its name in the pod.
     pub name: Box<str>,
+}
+
+/// An ephemeral container, of which its name and its job are kept.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct EphemeralContainer {
+    /// Its name in the pod.
+    pub name: Box<str>,
+    /// The uid of the job that it is of; empty for one that a person has added.
+    #[serde(default, rename = "env", deserialize_with = "job_id")]
+    pub job: Box<str>,
+}
+
+/// How an ephemeral container stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub enum EphemeralState {
+    /// It waits to start, or nothing is known of it.
+    #[default]
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended otherwise, or could not be started.
+    Failed,
+}
+
+impl From<Value> for EphemeralState {
+    fn from(state: Value) -> Self {
+        if let Some(end) = state.get("terminated").filter(|end| !end.is_null()) {
+            return match end.get("exitCode").and_then(Value::as_i64) {
+                Some(0) => Self::Succeeded,
+                _ => Self::Failed,
+            };
+        }
+        let reason = path(&state, "/waiting/reason").and_then(Value::as_str);
+        match (state.get("running"), reason) {
+            (Some(running), _) if !running.is_null() => Self::Running,
+            (_, Some("RunContainerError")) => Self::Failed,
+            _ => Self::Waiting,
+        }
+    }
+}
+
+/// How an ephemeral container is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct EphemeralStatus {
+    /// Its name in the pod.
+    pub name: Box<str>,
+    /// How it stands.
+    #[serde(default)]
+    pub state: EphemeralState,
 }
 
 /// What a container is to be.
@@ -162,6 +258,12 @@ pub struct PodStatus {
     /// The states of its containers, without init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub container_statuses: Box<[ContainerStatus]>,
+    /// The states of its ephemeral containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ephemeral_container_statuses: Box<[EphemeralStatus]>,
+    /// How often its init containers were started anew, all together.
+    #[serde(rename = "initContainerStatuses", deserialize_with = "all_restarts")]
+    pub init_restarts: i32,
 }
 
 /// A condition of a pod.
@@ -250,9 +352,57 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Ok(Option::deserialize(decoder)?.unwrap_or_default())
 }
 
-fn named_node<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<str>, D::Error> {
-    let affinity: shared_json::Value = null_is_default(decoder)?;
-    Ok(pod_rules::nodes::daemon::node_named_by(&affinity).into())
+fn required_nodes<'de, D: Deserializer<'de>>(decoder: D) -> Result<RequiredNodes, D::Error> {
+    let affinity: Value = null_is_default(decoder)?;
+    let Some(terms) = path(&affinity, REQUIRED_TERMS) else {
+        return Ok(RequiredNodes::default());
+    };
+    let named = daemon::node_named_by(&affinity);
+    let pinned =
+        json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [named] }] }]);
+    let terms = (*terms != pinned).then(|| terms.clone());
+    Ok(RequiredNodes {
+        named: named.into(),
+        terms: terms.unwrap_or_default(),
+    })
+}
+
+fn is_on_failure<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
+    let policy: Value = null_is_default(decoder)?;
+    Ok(policy.as_str() == Some("OnFailure"))
+}
+
+fn own_tolerations<'de, D: Deserializer<'de>>(decoder: D) -> Result<Value, D::Error> {
+    let mut own: Vec<Value> = null_is_default(decoder)?;
+    own.retain(|toleration| !DEFAULT_TOLERATIONS.contains(toleration));
+    Ok(match own.is_empty() {
+        true => Value::Null,
+        false => Value::from(own),
+    })
+}
+
+/// The variable by which an ephemeral container says which job it is of.
+const JOB_ID: &str = "KRUISE_EJOB_ID";
+
+fn job_id<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<str>, D::Error> {
+    let env: Vec<Value> = null_is_default(decoder)?;
+    let is_id = |variable: &&Value| variable.get("name").and_then(Value::as_str) == Some(JOB_ID);
+    let id = env
+        .iter()
+        .rfind(is_id)
+        .and_then(|variable| variable.get("value")?.as_str());
+    Ok(id.unwrap_or_default().into())
+}
+
+fn all_restarts<'de, D: Deserializer<'de>>(decoder: D) -> Result<i32, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Restarts {
+        restart_count: i32,
+    }
+    let all: Vec<Restarts> = null_is_default(decoder)?;
+    let sum = |total: i32, one: Restarts| total.saturating_add(one.restart_count);
+    Ok(all.into_iter().fold(0, sum))
 }
 
 fn is_there<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
@@ -316,7 +466,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{Container, ContainerStatus, Pod, Whole};
 
     /// Every field of a pod's metadata but one: what is left out here is left out of the cache.
     #[test]
@@ -362,15 +512,16 @@ mod tests {
 
     #[rstest]
     #[case::by_name(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}}}), "n1")]
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}}}), "n1", false)]
     #[case::by_label(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}]}}}), "")]
-    #[case::among_pods(json!({"podAffinity": {}}), "")]
-    #[case::null(json!(null), "")]
-    fn the_node_that_an_affinity_names(#[case] affinity: Value, #[case] want: &str) {
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}]}}}), "", true)]
+    #[case::among_pods(json!({"podAffinity": {}}), "", false)]
+    #[case::null(json!(null), "", false)]
+    fn the_node_that_an_affinity_names(#[case] affinity: Value, #[case] want: &str, #[case] says_more: bool) {
         let pod: Pod =
             serde_json::from_value(json!({"metadata": {}, "spec": {"affinity": affinity}})).expect("a pod");
-        assert_eq!(&*pod.spec.meant_for, want);
+        assert_eq!(&*pod.spec.required.named, want);
+        assert_eq!(!pod.spec.required.terms.is_null(), says_more);
     }
 
     #[rstest]
@@ -383,6 +534,42 @@ mod tests {
         let status: ContainerStatus =
             serde_json::from_value(json!({"name": "main", "state": state})).expect("a status");
         assert_eq!(status.state.running, want);
+    }
+
+    #[rstest]
+    #[case::the_defaults(json!([
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+    ]), 0, 2)]
+    #[case::one_more(json!([
+        {"key": "k", "operator": "Exists"},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+    ]), 1, 3)]
+    #[case::for_another_time(json!([
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+    ]), 1, 3)]
+    #[case::null(json!(null), 0, 2)]
+    fn of_the_tolerations_those_of_every_pod_are_left_out(
+        #[case] tolerations: Value,
+        #[case] own: usize,
+        #[case] all: usize,
+    ) {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {"tolerations": tolerations}}))
+            .expect("a pod");
+        assert_eq!(pod.spec.tolerations.as_array().map_or(0, |list| list.len()), own);
+        assert_eq!(
+            pod.spec.all_tolerations().as_array().map_or(0, |list| list.len()),
+            all
+        );
+    }
+
+    #[rstest]
+    #[case(json!([{"name": "a", "restartCount": 2}, {"name": "b", "restartCount": 3}, {"name": "c"}]), 5)]
+    #[case(json!(null), 0)]
+    fn restarts_of_init_containers(#[case] statuses: Value, #[case] want: i32) {
+        let pod = json!({"metadata": {}, "status": {"initContainerStatuses": statuses}});
+        let pod: Pod = serde_json::from_value(pod).expect("a pod");
+        assert_eq!(pod.status.init_restarts, want);
     }
 
     #[test]

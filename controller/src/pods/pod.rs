@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use crate::api::labels;
 
-pub(crate) use super::lean::{Amounts, Container, ContainerStatus, EnvVar, Pod, PodCondition};
+pub(crate) use super::lean::{
+    Amounts, Container, ContainerStatus, EnvVar, EphemeralState, Pod, PodCondition,
+};
 
 /// The value of `label`, if the pod has it.
 pub(crate) fn label<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
@@ -46,7 +48,7 @@ pub(crate) fn node(pod: &Pod) -> &str {
 /// The node it runs on, or the only one that it may run on; empty when there is neither.
 pub(crate) fn node_or_target(pod: &Pod) -> &str {
     match node(pod) {
-        "" => &pod.spec.meant_for,
+        "" => &pod.spec.required.named,
         node => node,
     }
 }
@@ -122,4 +124,10 @@ pub(crate) fn restarts(pod: &Pod) -> i32 {
         .map(|status| status.restart_count)
         .max()
         .unwrap_or(0)
+}
+
+/// How often its containers were started anew, init containers included, all together.
+pub(crate) fn all_restarts(pod: &Pod) -> i32 {
+    let sum = |total: i32, status: &ContainerStatus| total.saturating_add(status.restart_count);
+    container_statuses(pod).iter().fold(pod.status.init_restarts, sum)
 }

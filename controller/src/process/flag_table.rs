@@ -110,11 +110,10 @@ const USED: [Flag; 16] = [
 ];
 
 /// The flags of OpenKruise 1.9.0 that steer nothing here. They are taken, so that its chart runs this manager.
-const NOT_USED: [(&str, Takes, &str); 34] = [
+const NOT_USED: [(&str, Takes, &str); 33] = [
     ("add_dir_header", Takes::Truth, "false"),
     ("allow-privileged", Takes::Truth, "true"),
     ("alsologtostderr", Takes::Truth, "false"),
-    ("assign-bcj-pods-by-scheduler", Takes::Truth, "true"),
     ("controller-cache-sync-timeout", Takes::Duration, "2m0s"),
     ("default-ttlseconds-for-always-nodeimage", Takes::Number, "300"),
     ("disable-no-deepcopy", Takes::Truth, "false"),

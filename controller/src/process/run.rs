@@ -519,7 +519,9 @@ mod tests {
             let gates = FeatureGates::parse(flags.text("feature-gates")).unwrap();
             let options = controllers(Options::default(), &flags, &gates);
             (
-                ALL[0].workers(&options.settings),
+                ALL.iter()
+                    .find(|workload| workload.name == "cloneset")
+                    .map_or(0, |workload| workload.workers(&options.settings)),
                 options.namespace,
                 options.gates.is_on(PREDOWNLOAD),
                 options.retry,
@@ -539,9 +541,9 @@ mod tests {
 
     /// The API server serves these resources of the two versions; the first questions are not answered.
     #[rstest]
-    #[case::all("clonesets", "daemonsets sidecarsets statefulsets", 0, &[], 0)]
-    #[case::late("clonesets", "daemonsets sidecarsets statefulsets", 2, &[], 4)]
-    #[case::of_an_older_installation("clonesets", "daemonsets statefulsets", 0, &["sidecarset"], 15)]
+    #[case::all("clonesets ephemeraljobs", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 0, &[], 0)]
+    #[case::late("clonesets ephemeraljobs", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 4)]
+    #[case::of_an_older_installation("clonesets ephemeraljobs", "advancedcronjobs broadcastjobs daemonsets statefulsets", 0, &["sidecarset"], 15)]
     #[tokio::test(start_paused = true)]
     async fn kinds_without_a_definition_are_left_out(
         #[case] alpha: &'static str,

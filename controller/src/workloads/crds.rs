@@ -19,9 +19,14 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
-    use crate::api::v1beta1::{DaemonSet, SidecarSet, StatefulSet};
-    use crate::workloads::{Crd, cloneset, daemonset, resourcedistribution, sidecarset, statefulset};
+    use crate::api::v1alpha1::{CloneSet, EphemeralJob, ResourceDistribution};
+    use crate::api::v1beta1::{
+        AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
+    };
+    use crate::workloads::{
+        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, resourcedistribution,
+        sidecarset, statefulset,
+    };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
     use rstest::rstest;
@@ -68,8 +73,12 @@ mod tests {
     }
 
     #[rstest]
+    #[case(&advancedcronjob::WORKLOAD.crds[0], AdvancedCronJob::crd())]
+    #[case(&advancedcronjob::WORKLOAD.crds[1], ImageListPullJob::crd())]
+    #[case(&broadcastjob::WORKLOAD.crds[0], BroadcastJob::crd())]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
+    #[case(&ephemeraljob::WORKLOAD.crds[0], EphemeralJob::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]

@@ -6,9 +6,12 @@
 //!
 //! **Architecture invariant:** a room never uses another room.
 
+mod advancedcronjob;
+mod broadcastjob;
 pub mod cloneset;
 mod crds;
 mod daemonset;
+mod ephemeraljob;
 mod options;
 mod resourcedistribution;
 mod sidecarset;
@@ -22,8 +25,11 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 
 /// Every kind that this manager has.
 pub const ALL: &[&Workload] = &[
+    &advancedcronjob::WORKLOAD,
+    &broadcastjob::WORKLOAD,
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
+    &ephemeraljob::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,

@@ -33,7 +33,7 @@ pub struct Workload {
     pub conversions: &'static [Conversion],
     /// The webhooks.
     pub webhooks: &'static [Webhook],
-    /// The flag for how many objects are worked on at a time.
+    /// The flag for how many objects are worked on at a time; empty where there is none.
     pub workers_flag: &'static str,
     /// The kind's other flags.
     pub flags: &'static [Flag],
@@ -138,7 +138,8 @@ impl Workload {
             DEFAULT_WORKERS,
             "how many objects of the kind are worked on at a time",
         );
-        std::iter::once(workers).chain(self.flags.iter().copied())
+        let workers = (!self.workers_flag.is_empty()).then_some(workers);
+        workers.into_iter().chain(self.flags.iter().copied())
     }
 
     /// The value of one of the kind's flags; empty for a flag that it has not.

@@ -22,4 +22,3 @@ pub mod status;
 pub mod types;
 pub mod user;
 pub mod wire;
-pub mod zones;

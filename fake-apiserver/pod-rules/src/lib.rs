@@ -1,4 +1,5 @@
-//! The rules of Kubernetes for pods and templates of pods: those of the API server, and in [`nodes`] which nodes a pod may run on.
+//! The rules of Kubernetes for pods and templates of pods: those of the API server, in [`nodes`] which nodes a pod may run on, and in
+//! [`schedule`] the times at which jobs begin.
 //!
 //! [`pod::template`] checks a template wherever it stands: in the built-in workloads, of which `fake-apiserver` is the server, and
 //! in OpenKruise's, whose webhooks `controller` answers. All functions are pure: they take JSON values and add the errors to
@@ -19,6 +20,7 @@ pub mod addresses;
 pub mod amounts;
 pub mod app_armor;
 pub mod claim;
+pub mod durations;
 pub mod errors;
 pub mod field_error;
 pub mod fields;
@@ -28,8 +30,10 @@ pub mod nodes;
 pub mod path;
 pub mod pod;
 pub mod quantity;
+pub mod schedule;
 pub mod selectors;
 mod unified;
 pub mod volume_sources;
+pub mod zones;
 
 pub use field_error::{FieldError, FieldErrorKind};

@@ -1,6 +1,7 @@
 //! Group `apps.kruise.io`, version `v1alpha1`.
 
 mod cloneset;
+mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
 mod resource_distribution;
@@ -8,6 +9,7 @@ mod status;
 mod strategy;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
+pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
 pub use resource_distribution::{

@@ -1,12 +1,26 @@
 //! Group `apps.kruise.io`, version `v1beta1`.
 
+mod advanced_cron_job;
+mod broadcast_job;
 mod daemon_set;
+mod image_list_pull_job;
 mod sidecar_set;
 mod stateful_set;
 
+pub use advanced_cron_job::{
+    AdvancedCronJob, AdvancedCronJobSpec, AdvancedCronJobStatus, BroadcastJobTemplate, CronJobTemplate,
+    ImageListPullJobTemplate,
+};
+pub use broadcast_job::{
+    BroadcastJob, BroadcastJobSpec, BroadcastJobStatus, CompletionPolicy, FailurePolicy, JobCondition,
+};
 pub use daemon_set::{
     DaemonSet, DaemonSetCondition, DaemonSetScaleStrategy, DaemonSetSpec, DaemonSetStatus,
     DaemonSetUpdateStrategy, RollingUpdateDaemonSetStrategy,
+};
+pub use image_list_pull_job::{
+    FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus, ImageNodeSelector,
+    PullPolicy, SandboxConfig,
 };
 pub use sidecar_set::{
     PodField, PullSecret, ResourceExprs, ResourcesExpr, ResourcesPolicy, ShareVolumePolicy, SidecarContainer,

@@ -42,6 +42,11 @@ impl Actor {
     /// # Errors
     /// The first failure, after which no further batch begins.
     pub(crate) async fn create_pods(&self, creation: &Creation<'_>) -> Result<(), ActError> {
+        self.try_to_create_pods(creation).await.into_iter().collect()
+    }
+
+    /// The same; gives the result of each pod that was tried, in their order.
+    pub(crate) async fn try_to_create_pods(&self, creation: &Creation<'_>) -> Vec<Result<(), ActError>> {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
         let member = |id: &str| Member::Pod(build::pod_name(owner, id));
@@ -55,7 +60,7 @@ impl Actor {
         for pod in &creation.pods[results.len()..] {
             self.expectations.settle(key, Expected::Creation, member(&pod.id));
         }
-        results.into_iter().collect()
+        results
     }
 
     async fn create_pod(&self, new: &NewPod<'_>, creation: &Creation<'_>) -> Result<(), ActError> {

@@ -59,10 +59,31 @@ impl Actor {
         pod: &PodRef,
         patch: &Value,
     ) -> Result<(), ActError> {
+        self.patch_part("resize", owner, pod, patch).await
+    }
+
+    /// Patches a pod's ephemeral containers.
+    pub(super) async fn patch_ephemeral(
+        &self,
+        owner: &Owner,
+        pod: &PodRef,
+        patch: &Value,
+    ) -> Result<(), ActError> {
+        self.patch_part("ephemeralcontainers", owner, pod, patch).await
+    }
+
+    /// Patches a subresource of a pod.
+    async fn patch_part(
+        &self,
+        subresource: &str,
+        owner: &Owner,
+        pod: &PodRef,
+        patch: &Value,
+    ) -> Result<(), ActError> {
         let patch = with_uid(patch, pod);
         let api = self.api::<Pod>(&owner.key);
         let written: Pod = api
-            .patch_subresource("resize", &pod.name, &patch_params(), &Patch::Strategic(&patch))
+            .patch_subresource(subresource, &pod.name, &patch_params(), &Patch::Strategic(&patch))
             .await?;
         self.expect_version(&written);
         Ok(())

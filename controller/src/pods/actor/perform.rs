@@ -24,6 +24,7 @@ impl Actor {
             PodAction::PatchPodStatus { pod, patch } => self.patch_pod_status(owner, pod, patch).await,
             PodAction::PatchPod { pod, patch } => self.patch_pod(owner, pod, patch).await,
             PodAction::ResizePod { pod, patch } => self.resize_pod(owner, pod, patch).await,
+            PodAction::PatchEphemeral { pod, patch } => self.patch_ephemeral(owner, pod, patch).await,
             PodAction::UpdateInPlace {
                 pod,
                 status_patch,

@@ -74,6 +74,29 @@ pub(crate) fn of_sets(template: &Value, kind: &str) -> Vec<FieldError> {
     errors
 }
 
+/// The longest name of an owner whose name becomes a label of its pods.
+const NAME_BYTES_MAX: usize = 63;
+
+/// The errors of the name of an object of that kind: letters, digits and `-`, and not too many of them.
+pub(crate) fn job_name(object: &Value, kind: &str) -> Vec<FieldError> {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    let mut errors = Vec::new();
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if name.is_empty() || !name.bytes().all(is_fine) {
+        let detail = format!(
+            "{kind} name must consist of alphanumeric characters or '-' (e.g. 'example-com', regex used for validation is \
+             '^[a-zA-Z0-9\\-]+$')"
+        );
+        errors.push(FieldError::invalid("metadata.name", name, detail));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let detail = format!("must be no more than {NAME_BYTES_MAX} characters");
+        errors.push(FieldError::invalid("metadata.name", name, detail));
+    }
+    errors
+}
+
 /// `must be greater than or equal to 0`.
 pub(crate) fn non_negative(path: &str, number: Option<i32>, errors: &mut Vec<FieldError>) {
     if let Some(number) = number.filter(|number| *number < 0) {
@@ -209,6 +232,29 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
         }
     }
     None
+}
+
+/// What is wrong with a list of ephemeral containers, at `ephemeralContainers`.
+pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
+    let spec = json!({
+        "containers": [{ "name": ".", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }],
+        "ephemeralContainers": containers, "restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
+        "terminationGracePeriodSeconds": 30,
+    });
+    let spec = shared_json::to_value(&spec).unwrap_or_default();
+    let mut errors = Errors::default();
+    let scope = Scope {
+        release: Release::V1_32,
+        is_pod: true,
+        ..Scope::TEMPLATE
+    };
+    pod::spec(&scope, &spec, &Path::new("spec"), &mut errors);
+    let own = |mut error: FieldError| {
+        let path = error.path.strip_prefix("spec.")?.to_owned();
+        error.path = path;
+        error.path.starts_with("ephemeralContainers").then_some(error)
+    };
+    errors.into_vec().into_iter().filter_map(own).collect()
 }
 
 /// What is wrong with containers and volumes that are to be part of a pod, at `spec`.

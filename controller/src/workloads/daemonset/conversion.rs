@@ -12,9 +12,12 @@ pub(super) const CONVERSION: Conversion = Conversion {
     group: "apps.kruise.io",
     kind: "DaemonSet",
     versions: &["v1alpha1", "v1beta1"],
-    convert: |set, version| match version {
-        "v1beta1" => up(set),
-        _ => down(set),
+    convert: |set, version| {
+        match version {
+            "v1beta1" => up(set),
+            _ => down(set),
+        }
+        Ok(())
     },
 };
 

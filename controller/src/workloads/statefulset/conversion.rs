@@ -13,6 +13,7 @@ pub(super) const CONVERSION: Conversion = Conversion {
         if version == "v1alpha1" {
             down(set);
         }
+        Ok(())
     },
 };
 

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::types::rfc3339;
+use pod_rules::schedule::Schedule;
+use pod_rules::zones;
 use shared_json::{Value, json};
 
 use super::adoption::concerned;
-use super::cron::{self, Schedule};
 use super::job_plan::is_finished;
 use super::pod_control::{is_namespace_going, refusal};
 use super::pods::owner_reference;
@@ -55,7 +56,8 @@ impl Controller for CronJobs {
             .insert(key.clone(), (when.to_owned(), zone.to_owned()));
         // One whose schedule has changed waits for the next time by the new one, whatever else has changed.
         if before.is_some_and(|(old, old_zone)| (old.as_str(), old_zone.as_str()) != (when, zone)) {
-            let next = Schedule::parse(when, zone).and_then(|schedule| schedule.next(cx.now()));
+            let schedule = Schedule::parse(when, zone).ok();
+            let next = schedule.and_then(|schedule| schedule.next(cx.now()));
             return Ok(next.and_then(|next| until(next, cx.now())).into());
         }
         let mut status = cron.get("status").cloned().unwrap_or_else(|| json!({}));
@@ -78,6 +80,16 @@ impl Controller for CronJobs {
 /// The name of the job for a time.
 fn job_name(cron: &Value, due: Timestamp) -> String {
     format!("{}-{}", cron.name(), due.as_second() / 60)
+}
+
+/// A time in a zone: `2026-01-01T09:00:00+09:00`; in UTC without one, or where the zone is unknown.
+fn written(at: Timestamp, zone: &str) -> String {
+    match zones::named(zone) {
+        Some(zone) if zone.to_offset(at).seconds() != 0 => {
+            at.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+        }
+        _ => rfc3339(at),
+    }
 }
 
 async fn delete(cx: &mut Cx<'_>, cron: &Value, job: &Value) -> Result<(), kube::Error> {
@@ -204,7 +216,8 @@ impl CronJobs {
         if at(cron, "spec.suspend").and_then(Value::as_bool) == Some(true) {
             return Ok(Next::Change);
         }
-        let Some(schedule) = Schedule::parse(text(cron, "spec.schedule"), text(cron, "spec.timeZone")) else {
+        let schedule = Schedule::parse(text(cron, "spec.schedule"), text(cron, "spec.timeZone"));
+        let Ok(schedule) = schedule else {
             let message = format!("unparseable schedule: \"{}\"", text(cron, "spec.schedule"));
             cx.warning(Res::CronJobs, cron, "UnparseableSchedule", message);
             return Ok(Next::Change);
@@ -292,7 +305,7 @@ impl CronJobs {
             }
         }
         metadata["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"] =
-            Value::from(cron::written(due, text(cron, "spec.timeZone")));
+            Value::from(written(due, text(cron, "spec.timeZone")));
         let job =
             json!({"metadata": metadata, "spec": template.get("spec").cloned().unwrap_or_else(|| json!({}))});
         match cx.create(Res::Jobs, cron.namespace(), job).await {

@@ -4,7 +4,6 @@
 //! a template.
 
 pub(super) mod adoption;
-pub(super) mod cron;
 pub(super) mod cronjob;
 pub(super) mod daemonset;
 mod daemonset_plan;

@@ -12,7 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, Value};
 
 use super::objects::parts;
 use super::values;
-use crate::zones;
+use pod_rules::zones;
 
 type Outcome = Result<Value, ExecutionError>;
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::duration::check_duration;
+use pod_rules::durations::check_duration;
 
 /// Whether the text is of the format; true for formats that are not checked.
 pub fn fits(format: &str, text: &str) -> bool {

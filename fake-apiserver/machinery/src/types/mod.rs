@@ -12,7 +12,6 @@ mod builtin;
 mod canonical;
 mod decode;
 mod defaults;
-mod duration;
 mod enums;
 mod facts;
 mod fields;
@@ -31,8 +30,8 @@ mod validate;
 pub use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
-pub use duration::check_duration;
 pub(crate) use format::fits as fits_format;
+pub use pod_rules::durations::check_duration;
 pub use pod_rules::quantity::{self, Quantity};
 pub use schema::{
     Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written,

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use machinery::selector::matches_selector;
-use pod_rules::names;
+use pod_rules::schedule::Schedule;
+use pod_rules::{names, zones};
 use shared_json::{Value, json};
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
 use super::pod::{self, Scope};
-use super::{cron, go, selectors};
+use super::{go, selectors};
 
 const INDEXED_MOST: i64 = 100_000;
 const INDEXED_MOST_OF_MANY: i64 = 10_000;
@@ -473,7 +474,7 @@ fn cron_spec(object: &Value, old: Option<&Value>, errors: &mut Errors) {
         errors.required(&at, "");
     } else {
         let zones = before.is_some_and(|before| before.text("schedule").contains("TZ"));
-        if let Err(error) = cron::check(schedule) {
+        if let Err(error) = Schedule::parse(schedule, "") {
             errors.invalid(&at, schedule, error);
         }
         if schedule.contains("TZ") {
@@ -538,7 +539,7 @@ fn time_zone(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.invalid(path, zone, detail);
     }
-    if let Err(error) = cron::zone_exists(zone) {
+    if let Err(error) = zones::exists(zone) {
         errors.invalid(path, zone, error);
     }
 }

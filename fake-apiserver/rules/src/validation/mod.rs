@@ -12,7 +12,6 @@
 mod admission_policies;
 mod apps;
 mod core;
-mod cron;
 pub(crate) mod definitions;
 mod devices;
 pub mod embedded;

@@ -32,7 +32,7 @@ pub(super) const CRATES: &[Crate] = &[
         name: "machinery",
         imports: &["pod-rules", "shared-json"],
         modules: &[
-            ("cel", &["pattern", "types", "zones"]),
+            ("cel", &["pattern", "types"]),
             ("finalizers", &[]),
             ("go_json", &[]),
             ("keys", &[]),
@@ -47,7 +47,6 @@ pub(super) const CRATES: &[Crate] = &[
             ("types", &["go_json"]),
             ("user", &[]),
             ("wire", &[]),
-            ("zones", &[]),
         ],
         is_checked: true,
     },

@@ -16,9 +16,12 @@ pub(in crate::workloads::sidecarset) const CONVERSION: Conversion = Conversion {
     group: "apps.kruise.io",
     kind: "SidecarSet",
     versions: &["v1alpha1", "v1beta1"],
-    convert: |set, version| match version {
-        "v1beta1" => to_v1beta1(set),
-        _ => to_v1alpha1(set),
+    convert: |set, version| {
+        match version {
+            "v1beta1" => to_v1beta1(set),
+            _ => to_v1alpha1(set),
+        }
+        Ok(())
     },
 };
 
