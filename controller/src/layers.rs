@@ -5,29 +5,32 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 12] = [
     "CloneSet",
     "DaemonSet",
+    "PodUnavailableBudget",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
     "cloneset::",
     "daemonset::",
+    "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 5] = [
+const ROOMS: [&str; 6] = [
     "cloneset",
     "daemonset",
+    "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
     "statefulset",
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];
+const INJECTION_ROOMS: [&str; 2] = ["injection/budgets/", "injection/sidecars/"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -73,6 +76,7 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 #[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::injection("injection", &["crate::workloads", "crate::daemon", "crate::process"])]
+#[case::targets("targets", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::daemon("daemon", &["crate::injection", "crate::workloads", "crate::process"])]
 #[case::workloads("workloads", &["crate::injection::pod", "crate::daemon", "crate::process"])]
 fn a_module_knows_only_those_below_it(#[case] folder: &str, #[case] others: &[&str]) {

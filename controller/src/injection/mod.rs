@@ -1,5 +1,7 @@
-//! Fills in new pods: `pod` is the webhook, `sidecars` fills in the containers of SidecarSets.
+//! The webhooks of pods: `pod` is the webhooks, `sidecars` fills the containers of SidecarSets into new pods, `budgets` guards pods
+//! for PodUnavailableBudgets.
 
+pub(crate) mod budgets;
 mod pod;
 pub(crate) mod sidecars;
 

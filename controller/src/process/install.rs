@@ -92,7 +92,15 @@ fn configuration(kind: WebhookKind, namespace: &str) -> Value {
                 }],
                 "sideEffects": "None",
             });
-            if rule.resources.contains(&"pods") {
+            if let Some(label) = rule.label() {
+                webhook["objectSelector"] =
+                    json!({"matchExpressions": [{"key": label, "operator": "Exists"}]});
+            }
+            if rule
+                .resources
+                .iter()
+                .any(|resource| matches!(*resource, "pods" | "pods/eviction"))
+            {
                 webhook["namespaceSelector"] =
                     json!({"matchExpressions": [{"key": PLANE.0, "operator": "DoesNotExist"}]});
             }
@@ -157,7 +165,9 @@ pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let rbac = "rbac.authorization.k8s.io";
     let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
     let of_kinds = ALL.iter().flat_map(|workload| workload.rbac);
-    let of_kinds = of_kinds.filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
+    let of_kinds = of_kinds
+        
+        .filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
     let rules = CLUSTER_RULES.iter().chain(of_kinds);
     let mut out = crds(gates);
     for definition in out.iter_mut().filter(|definition| is_converted(definition)) {

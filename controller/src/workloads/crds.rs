@@ -19,9 +19,11 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
+    use crate::api::v1alpha1::{CloneSet, PodUnavailableBudget, ResourceDistribution};
     use crate::api::v1beta1::{DaemonSet, SidecarSet, StatefulSet};
-    use crate::workloads::{Crd, cloneset, daemonset, resourcedistribution, sidecarset, statefulset};
+    use crate::workloads::{
+        Crd, cloneset, daemonset, podunavailablebudget, resourcedistribution, sidecarset, statefulset,
+    };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
     use rstest::rstest;
@@ -70,6 +72,7 @@ mod tests {
     #[rstest]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
+    #[case(&podunavailablebudget::WORKLOAD.crds[0], PodUnavailableBudget::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]

@@ -10,6 +10,7 @@ pub mod cloneset;
 mod crds;
 mod daemonset;
 mod options;
+mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
 mod statefulset;
@@ -24,6 +25,7 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
+    &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,

@@ -9,7 +9,7 @@ use super::ALL;
 use super::cloneset::Planner;
 use super::workload::{Settings, Workload};
 use crate::gates::FeatureGates;
-use crate::kit::RetryDelays;
+use crate::kit::{RetryDelays, Shared};
 use crate::metrics::Metrics;
 
 /// OpenKruise's own namespace, unless said otherwise.
@@ -42,6 +42,8 @@ pub struct Options {
     pub retry: RetryDelays,
     /// The names of kinds whose controllers do not start, because the API server does not serve them.
     pub left_out: Vec<&'static str>,
+    /// State that is shared with the webhooks of the same process.
+    pub shared: Shared,
 }
 
 impl Options {
@@ -72,6 +74,7 @@ impl Default for Options {
             own_namespace: OWN_NAMESPACE.to_owned(),
             retry: RetryDelays::default(),
             left_out: Vec::new(),
+            shared: Shared::default(),
         }
     }
 }
