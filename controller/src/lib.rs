@@ -7,6 +7,7 @@
 //! * `kit`: the runtime that every controller has: caches, queues, workers.
 //! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
 //! * [`injection`]: the webhooks of pods: what is filled into new ones, and which may go.
+//! * `protection`: Namespaces, definitions, Services and others that a label protects from deletion.
 //! * `targets`: workloads of any kind, to which budgets and spreads refer.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
@@ -33,6 +34,7 @@ mod manager;
 pub mod metrics;
 mod pods;
 pub mod process;
+mod protection;
 mod targets;
 #[cfg(test)]
 mod test_admission;

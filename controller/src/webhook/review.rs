@@ -4,16 +4,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::injection;
 use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook};
 use crate::workloads::ALL;
+use crate::{injection, protection};
 
-/// Every webhook: those of pods, then those of the kinds.
+/// Every webhook: those of pods and of other objects, then those of the kinds.
 fn webhooks() -> impl Iterator<Item = &'static Webhook> {
     let kinds = ALL.iter().flat_map(|workload| workload.webhooks);
     injection::WEBHOOKS
         .iter()
-        
+        .chain(protection::WEBHOOKS)
         .chain(kinds)
 }
 
