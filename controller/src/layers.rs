@@ -5,32 +5,35 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 14] = [
     "CloneSet",
     "DaemonSet",
     "PodUnavailableBudget",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "WorkloadSpread",
     "cloneset::",
     "daemonset::",
     "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
+    "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 6] = [
+const ROOMS: [&str; 7] = [
     "cloneset",
     "daemonset",
     "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
     "statefulset",
+    "workloadspread",
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 2] = ["injection/budgets/", "injection/sidecars/"];
+const INJECTION_ROOMS: [&str; 3] = ["injection/budgets/", "injection/sidecars/", "injection/spreads/"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {

@@ -1,8 +1,9 @@
-//! The webhooks of pods: `pod` is the webhooks, `sidecars` fills the containers of SidecarSets into new pods, `budgets` guards pods
-//! for PodUnavailableBudgets.
+//! The webhooks of pods: `pod` is the webhooks, `sidecars` fills the containers of SidecarSets into new pods, `spreads` gives
+//! them the subsets of WorkloadSpreads, `budgets` guards pods for PodUnavailableBudgets.
 
 pub(crate) mod budgets;
 mod pod;
 pub(crate) mod sidecars;
+pub(crate) mod spreads;
 
 pub(crate) use pod::WEBHOOKS;

@@ -7,7 +7,7 @@ use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::{budgets, sidecars};
+use super::{budgets, sidecars, spreads};
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
@@ -66,6 +66,7 @@ const fn rule(
 
 /// Answers a request about a pod that exists.
 async fn guard(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+    spreads::record(request).await?;
     budgets::guard(request).await?;
     Ok(None)
 }
@@ -75,6 +76,7 @@ async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = pod.clone();
     add_gate(&mut changed);
     budgets::relate(&mut changed, request).await;
+    spreads::place(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));

@@ -145,14 +145,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("ImagePullJobGate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("CloneSetShortHash=true", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets"])]
-#[case("ResourceDistributionGate=true", &["clonesets", "daemonsets", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets"])]
-#[case("AllAlpha=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets"])]
+#[case("", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("ImagePullJobGate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("CloneSetShortHash=true", &["clonesets", "daemonsets", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("ResourceDistributionGate=true", &["clonesets", "daemonsets", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("AllAlpha=true", &["clonesets", "daemonsets", "imagepulljobs", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

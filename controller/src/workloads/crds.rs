@@ -19,10 +19,11 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1alpha1::{CloneSet, PodUnavailableBudget, ResourceDistribution};
+    use crate::api::v1alpha1::{CloneSet, PodUnavailableBudget, ResourceDistribution, WorkloadSpread};
     use crate::api::v1beta1::{DaemonSet, SidecarSet, StatefulSet};
     use crate::workloads::{
         Crd, cloneset, daemonset, podunavailablebudget, resourcedistribution, sidecarset, statefulset,
+        workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -76,6 +77,7 @@ mod tests {
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]
+    #[case(&workloadspread::WORKLOAD.crds[0], WorkloadSpread::crd())]
     fn the_types_agree_with_the_installed_definition(
         #[case] installed: &Crd,
         #[case] generated: CustomResourceDefinition,

@@ -15,6 +15,7 @@ mod resourcedistribution;
 mod sidecarset;
 mod statefulset;
 mod workload;
+mod workloadspread;
 
 pub use crds::crds;
 pub use options::Options;
@@ -29,4 +30,5 @@ pub const ALL: &[&Workload] = &[
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,
+    &workloadspread::WORKLOAD,
 ];
