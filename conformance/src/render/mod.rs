@@ -1,14 +1,16 @@
 //! A step of a run, or of a recording, as the same text.
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
-//! object, [`distributed`] the changes of copies of Secrets and ConfigMaps, [`sidecars`] the SidecarSets. [`normalise`] is the only place that masks values
+//! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of Secrets and ConfigMaps, [`sidecars`] the SidecarSets. [`normalise`] is the only place that masks values
 //! which differ between runs.
 
+mod budgets;
 mod distributed;
 mod events;
 mod normalise;
 mod pods;
 mod sidecars;
+mod spreads;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,8 @@ fn text(slice: Slice<'_>, events: String) -> String {
         tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
+        budgets::budgets(&after),
+        spreads::spreads(&after),
         distributed::distributions(&after),
         distributed::copies(&after),
         distributed::fates(slice.before, slice.during),
