@@ -336,7 +336,8 @@ impl Kubectl {
         };
         match subresource {
             Some("status") => api.patch_status(name, &params, &patch).await?,
-            _ => api.patch(name, &params, &patch).await?,
+            Some(other) => api.patch_subresource(other, name, &params, &patch).await?,
+            None => api.patch(name, &params, &patch).await?,
         };
         Ok(())
     }
@@ -427,12 +428,12 @@ impl Kubectl {
         Ok(())
     }
 
-    /// The names of the objects of a resource.
+    /// The names of the objects of a resource that a label selector selects.
     ///
     /// # Errors
     /// If the server does not list them.
-    pub async fn names(&self, api: &Api<DynamicObject>) -> Result<Vec<String>, ActionError> {
-        let list = api.list_metadata(&ListParams::default()).await?;
+    pub async fn names(&self, api: &Api<DynamicObject>, labels: &str) -> Result<Vec<String>, ActionError> {
+        let list = api.list_metadata(&ListParams::default().labels(labels)).await?;
         Ok(list
             .items
             .into_iter()
@@ -570,6 +571,8 @@ fn shorthand(plural: &str) -> Option<&'static str> {
         "broadcastjobs" => "bcj",
         "advancedcronjobs" => "acj",
         "ephemeraljobs" => "ejob",
+        "podunavailablebudgets" => "pub",
+        "workloadspreads" => "ws",
         _ => return None,
     })
 }

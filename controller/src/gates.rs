@@ -185,10 +185,11 @@ impl FeatureGates {
         }
     }
 
-    /// Whether a feature is on.
+    /// Whether a feature is on; of several names with `|` between, whether one is.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
-        self.0.get(name).copied().unwrap_or(false)
+        name.split('|')
+            .any(|name| self.0.get(name).copied().unwrap_or(false))
     }
 }
 

@@ -5,38 +5,44 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 20] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "EphemeralJob",
+    "PodUnavailableBudget",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "WorkloadSpread",
     "advancedcronjob::",
     "broadcastjob::",
     "cloneset::",
     "daemonset::",
     "ephemeraljob::",
+    "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
+    "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 8] = [
+const ROOMS: [&str; 10] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
     "ephemeraljob",
+    "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
     "statefulset",
+    "workloadspread",
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];
+const INJECTION_ROOMS: [&str; 3] = ["injection/budgets/", "injection/sidecars/", "injection/spreads/"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -82,6 +88,7 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 #[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::injection("injection", &["crate::workloads", "crate::daemon", "crate::process"])]
+#[case::targets("targets", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::daemon("daemon", &["crate::injection", "crate::workloads", "crate::process"])]
 #[case::workloads("workloads", &["crate::injection::pod", "crate::daemon", "crate::process"])]
 fn a_module_knows_only_those_below_it(#[case] folder: &str, #[case] others: &[&str]) {

@@ -6,7 +6,9 @@
 //!   in `plan`, which is pure.
 //! * `kit`: the runtime that every controller has: caches, queues, workers.
 //! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
-//! * [`injection`]: what is filled into new pods.
+//! * [`injection`]: the webhooks of pods: what is filled into new ones, and which may go.
+//! * `protection`: Namespaces, definitions, Services and others that a label protects from deletion.
+//! * `targets`: workloads of any kind, to which budgets and spreads refer.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
 //! * [`Manager`]: everything wired to a `kube::Client`.
@@ -32,6 +34,10 @@ mod manager;
 pub mod metrics;
 mod pods;
 pub mod process;
+mod protection;
+mod targets;
 #[cfg(test)]
 mod test_admission;
+#[cfg(test)]
+mod test_server;
 pub mod workloads;

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
+use controller::metrics::Metrics;
 use controller::process::gates::FeatureGates;
 use controller::process::install::NAMESPACE;
-use controller::webhook::{Surroundings, WebhookCaches};
+use controller::webhook::{Shared, Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
 use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
@@ -90,12 +91,18 @@ fn list_order(choices: Arc<Choices>) -> ListOrder {
 type LateClock = Arc<OnceLock<SharedClock>>;
 
 /// The webhooks of OpenKruise, answered by the `controller` crate in this process.
-fn webhooks(gates: &FeatureGates, clock: &LateClock) -> Vec<Webhook> {
+fn webhooks(
+    gates: &FeatureGates,
+    clock: &LateClock,
+    metrics: &Arc<Metrics>,
+    shared: &Shared,
+) -> Vec<Webhook> {
     let caches = WebhookCaches::default();
     controller::webhook::rules()
         .map(|rule| {
             let (path, gates) = (rule.path.to_owned(), gates.clone());
             let (caches, clock) = (caches.clone(), Arc::clone(clock));
+            let (metrics, shared) = (Arc::clone(metrics), shared.clone());
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
             Webhook {
                 name: rule.name.to_owned(),
@@ -119,6 +126,8 @@ fn webhooks(gates: &FeatureGates, clock: &LateClock) -> Vec<Webhook> {
                         namespace: NAMESPACE.to_owned(),
                         caches: caches.clone(),
                         clock: clock.get().cloned().unwrap_or_else(unset),
+                        metrics: Arc::clone(&metrics),
+                        shared: shared.clone(),
                     };
                     Box::pin(async move {
                         controller::webhook::review(&path, &review.into(), &surroundings)
@@ -209,7 +218,8 @@ impl FakeCluster {
             shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         );
         let clock = LateClock::default();
-        for webhook in webhooks(&gates, &clock) {
+        let (metrics, shared) = (Arc::<Metrics>::default(), Shared::default());
+        for webhook in webhooks(&gates, &clock, &metrics, &shared) {
             builder = builder.webhook(webhook);
         }
         let cluster = builder.start().await.map_err(|error| Error::Backend {
@@ -224,6 +234,8 @@ impl FakeCluster {
             rest: PASS_REST,
             gates: gates.clone(),
             list_order: options.environment.choices.clone().map(list_order),
+            metrics,
+            shared,
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {

@@ -44,7 +44,10 @@ pub struct Environment {
 const DAEMONS_WORD: &str = "/metadata/annotations/apps.kruise.io~1runtime-containers-meta";
 
 /// Gates whose default an earlier version had otherwise: the first version with today's default, and the one before.
-const EARLIER_DEFAULTS: [((u32, u32), &str); 1] = [((1, 4), "InPlaceUpdateEnvFromMetadata=false")];
+const EARLIER_DEFAULTS: [((u32, u32), &str); 2] = [
+    ((1, 4), "InPlaceUpdateEnvFromMetadata=false"),
+    ((1, 9), "ResourcesDeletionProtection=true"),
+];
 
 /// The feature gates with which today's manager behaves as that of `version` did with `gates`.
 fn gates(version: &str, gates: &str) -> String {
@@ -164,12 +167,17 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("1.5.0", "A=true,B=false", "A=true,B=false")]
-    #[case("1.0.1", "", "InPlaceUpdateEnvFromMetadata=false")]
+    #[case("1.9.0", "A=true,B=false", "A=true,B=false")]
+    #[case("1.5.0", "A=true", "ResourcesDeletionProtection=true,A=true")]
+    #[case(
+        "1.0.1",
+        "",
+        "InPlaceUpdateEnvFromMetadata=false,ResourcesDeletionProtection=true"
+    )]
     #[case(
         "1.0.1",
         "InPlaceUpdateEnvFromMetadata=true\n",
-        "InPlaceUpdateEnvFromMetadata=false,InPlaceUpdateEnvFromMetadata=true"
+        "InPlaceUpdateEnvFromMetadata=false,ResourcesDeletionProtection=true,InPlaceUpdateEnvFromMetadata=true"
     )]
     #[case("mine", "A=true", "A=true")]
     fn gates_of_a_version(#[case] version: &str, #[case] given: &str, #[case] expected: &str) {

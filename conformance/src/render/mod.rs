@@ -1,9 +1,11 @@
 //! A step of a run, or of a recording, as the same text.
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
-//! object, [`distributed`] the changes of copies of Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs. [`normalise`] is the only place that masks values
+//! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
+//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs. [`normalise`] is the only place that masks values
 //! which differ between runs.
 
+mod budgets;
 mod distributed;
 mod events;
 mod jobs;
@@ -11,6 +13,7 @@ mod normalise;
 mod pods;
 mod raced;
 mod sidecars;
+mod spreads;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -45,6 +48,8 @@ fn text(slice: Slice<'_>, events: String) -> String {
         jobs::cron_jobs(&after),
         jobs::broadcast_jobs(&after),
         jobs::ephemeral_jobs(&after),
+        budgets::budgets(&after),
+        spreads::spreads(&after),
         distributed::distributions(&after),
         distributed::copies(&after),
         distributed::fates(slice.before, slice.during),

@@ -3,7 +3,8 @@
 //! * Node names: which node a pod goes to depends on how many there are. They become `<node>`.
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
-//!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
+//!   the recordings). So does that of `NoPods`, and that of `PubPreventPodDeletion`, since a controller asks once a second. That of
+//!   `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
 //!   That of `Paused` and `Continue` of a job that a failed pod has paused says how often the controller looked.
 //! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
 //! * The messages of a source about an object when it has nearly reached its limit (25 events in a row), some of it in tries of
@@ -22,13 +23,15 @@
 use std::borrow::Cow;
 
 /// Events whose count depends on how often the controller, the scheduler or the kubelet looked or tried.
-const COUNT_VARIES: [&str; 7] = [
+const COUNT_VARIES: [&str; 9] = [
     "BackOff",
     "Continue",
     "FailedCreate",
     "FailedScheduling",
     "FailedToRetrieveImagePullSecret",
+    "NoPods",
     "Paused",
+    "PubPreventPodDeletion",
     "ScaleUpLimited",
 ];
 

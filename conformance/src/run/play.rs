@@ -255,6 +255,10 @@ pub(crate) async fn act(
         _ => action.names.clone(),
     };
     let body = action.body.as_ref().map(&mut *translate);
+    let path = action
+        .path
+        .as_deref()
+        .map(|path| text_of(&translate(&Value::from(path))));
     let flag = |name: &str| action.flags.get(name).map(String::as_str);
     let flags: String = action
         .flags
@@ -286,7 +290,7 @@ pub(crate) async fn act(
     let line = match action.verb.as_str() {
         "request" => format!(
             "kubectl create --raw {} # {}",
-            action.path.as_deref().unwrap_or_default(),
+            path.as_deref().unwrap_or_default(),
             action.method.as_deref().unwrap_or_default()
         ),
         "patch" => format!(
@@ -303,21 +307,19 @@ pub(crate) async fn act(
         if action.verb == "request" {
             let (method, path) = (
                 action.method.as_deref().unwrap_or("GET"),
-                action.path.as_deref().unwrap_or("/"),
+                path.as_deref().unwrap_or("/"),
             );
             return kubectl.request(method, path, body.as_ref()).await.map(|_| ());
         }
         if action.verb == "create" {
-            for name in &named {
-                kubectl
-                    .create(&config_map(resource, name, flag("from-literal"))?)
-                    .await?;
+            for object in created(resource, &named, flag)? {
+                kubectl.create(&object).await?;
             }
             return Ok(());
         }
         let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
-        let all = if named.is_empty() && flag("all") == Some("true") {
-            kubectl.names(&api).await?
+        let all = if named.is_empty() && (flag("all") == Some("true") || flag("l").is_some()) {
+            kubectl.names(&api, flag("l").unwrap_or_default()).await?
         } else {
             named.clone()
         };
@@ -350,6 +352,40 @@ pub(crate) async fn act(
         Ok(())
     };
     Ok((line, act.await))
+}
+
+/// The text of a value; empty for another value.
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The objects of `kubectl create RESOURCE NAME …`.
+fn created<'a>(
+    resource: &str,
+    names: &[String],
+    flag: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Vec<Value>, ActionError> {
+    match (resource, names) {
+        ("service", [kind, name]) if kind == "clusterip" => Ok(vec![service(name, flag("tcp"))?]),
+        _ => {
+            let of_name = |name: &String| config_map(resource, name, flag("from-literal"));
+            names.iter().map(of_name).collect()
+        }
+    }
+}
+
+/// The object of `kubectl create service clusterip NAME --tcp=PORT`.
+fn service(name: &str, port: Option<&str>) -> Result<Value, ActionError> {
+    let Some(number) = port.and_then(|port| port.parse::<u16>().ok()) else {
+        let told = format!("\"kubectl create service clusterip {name}\" is played with one port only");
+        return Err(ActionError::Object(told));
+    };
+    let port = shared_json::json!({"name": number.to_string(), "port": number, "targetPort": number, "protocol": "TCP"});
+    let labels = shared_json::json!({"app": name});
+    Ok(shared_json::json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "labels": labels},
+        "spec": {"type": "ClusterIP", "ports": [port], "selector": labels},
+    }))
 }
 
 /// The object of `kubectl create configmap NAME --from-literal=KEY=VALUE`.

@@ -42,6 +42,20 @@ pub const EXCLUDE_PREPARING_DELETE: &str = "apps.kruise.io/cloneset-scaling-excl
 pub const OWNED_BY_STATEFUL_SET: &str = "apps.kruise.io/owned-by-asts";
 /// Label that protects an object from being deleted: `Always`, or `Cascading` while it has pods.
 pub const DELETION_PROTECTION: &str = "policy.kruise.io/delete-protection";
+/// Annotation of a PodUnavailableBudget: the operations that it guards, with commas between.
+pub const BUDGET_OPERATIONS: &str = "kruise.io/pub-protect-operations";
+/// Annotation of a PodUnavailableBudget: how many pods there are to be, whatever their workloads say.
+pub const BUDGET_TOTAL_REPLICAS: &str = "pub.kruise.io/protect-total-replicas";
+/// Pod annotation: the name of the PodUnavailableBudget that guards the pod.
+pub const RELATED_BUDGET: &str = "kruise.io/related-pub";
+/// Pod annotation: `true` takes the pod out of the protection of its PodUnavailableBudget.
+pub const BUDGET_NO_PROTECT: &str = "pub.kruise.io/no-protect";
+/// Beginning of pod labels that make the pod count as unavailable.
+pub const UNAVAILABLE_POD_PREFIX: &str = "unavailable-pod.kruise.io/";
+/// Pod annotation: the WorkloadSpread and the subset of the pod, as JSON.
+pub const MATCHED_SPREAD: &str = "apps.kruise.io/matched-workloadspread";
+/// Annotation of a WorkloadSpread: `true` keeps pods that exist from getting the labels and annotations of their subset.
+pub const SPREAD_IGNORES_METADATA: &str = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata";
 /// Container environment variable: updated (and started) in this order, highest first.
 pub const CONTAINER_PRIORITY_ENV: &str = "KRUISE_CONTAINER_PRIORITY";
 /// Container environment variable that the pod webhook gives to containers with a priority: it comes from the key

@@ -1,6 +1,9 @@
-//! Fills in new pods: `pod` is the webhook, `sidecars` fills in the containers of SidecarSets.
+//! The webhooks of pods: `pod` is the webhooks, `sidecars` fills the containers of SidecarSets into new pods, `spreads` gives
+//! them the subsets of WorkloadSpreads, `budgets` guards pods for PodUnavailableBudgets.
 
+pub(crate) mod budgets;
 mod pod;
 pub(crate) mod sidecars;
+pub(crate) mod spreads;
 
 pub(crate) use pod::WEBHOOKS;

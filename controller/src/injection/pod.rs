@@ -1,33 +1,82 @@
-//! The webhook of new pods. Each step sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
+//! The webhooks of pods: one fills in new ones, the others guard those that exist.
+//!
+//! Each step with a new pod sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
 //! later; sidecars; the barriers of containers that start in an order, sidecars among them.
 
 use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::sidecars;
+use super::{budgets, sidecars, spreads};
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
 
-/// The webhook of new pods.
-pub(crate) const WEBHOOKS: &[Webhook] = &[Webhook {
-    rule: Rule {
-        name: "mpod.kb.io",
-        path: "/mutate-pod",
-        kind: WebhookKind::Mutating,
+/// The webhooks of pods.
+pub(crate) const WEBHOOKS: &[Webhook] = &[
+    Webhook {
+        rule: rule(
+            "mpod.kb.io",
+            "/mutate-pod",
+            WebhookKind::Mutating,
+            &["CREATE"],
+            &["pods"],
+        ),
+        answer: |request| mutate(request).boxed(),
+    },
+    Webhook {
+        rule: rule(
+            "vpod.kb.io",
+            "/validate-pod",
+            WebhookKind::Validating,
+            &["UPDATE", "DELETE"],
+            &["pods"],
+        ),
+        answer: |request| guard(request).boxed(),
+    },
+    Webhook {
+        rule: rule(
+            "vpodeviction.kb.io",
+            "/validate-pod",
+            WebhookKind::Validating,
+            &["CREATE"],
+            &["pods/eviction"],
+        ),
+        answer: |request| guard(request).boxed(),
+    },
+];
+
+const fn rule(
+    name: &'static str,
+    path: &'static str,
+    kind: WebhookKind,
+    operations: &'static [&'static str],
+    resources: &'static [&'static str],
+) -> Rule {
+    Rule {
+        name,
+        path,
+        kind,
         groups: &[""],
         versions: &["v1"],
-        resources: &["pods"],
-        operations: &["CREATE"],
-    },
-    answer: |request| mutate(request).boxed(),
-}];
+        resources,
+        operations,
+    }
+}
+
+/// Answers a request about a pod that exists.
+async fn guard(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+    spreads::record(request).await?;
+    budgets::guard(request).await?;
+    Ok(None)
+}
 
 async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
     add_gate(&mut changed);
+    budgets::relate(&mut changed, request).await;
+    spreads::place(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));

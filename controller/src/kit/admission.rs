@@ -1,6 +1,7 @@
 //! An admission webhook: a rule of the installation, and a function from a request to its answer.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{SharedClock, TokioClock};
@@ -12,7 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::caches::WebhookCaches;
 use super::informer::{Cached, Informer, ObjectKey};
+use super::shared::Shared;
+use crate::api::labels;
 use crate::gates::FeatureGates;
+use crate::metrics::Metrics;
 
 /// How long a request waits for a cache. The API server waits for an answer for ten seconds.
 const CACHE_TIMEOUT: Duration = Duration::from_secs(9);
@@ -45,6 +49,14 @@ pub struct Rule {
     pub operations: &'static [&'static str],
 }
 
+impl Rule {
+    /// The label that an object must have for the webhook to be asked: those about deletions alone protect objects that have it.
+    #[must_use]
+    pub fn label(&self) -> Option<&'static str> {
+        (self.operations == ["DELETE"]).then_some(labels::DELETION_PROTECTION)
+    }
+}
+
 /// A webhook: its rule, and what answers.
 pub struct Webhook {
     /// The rule of the installation.
@@ -69,6 +81,10 @@ pub struct Surroundings {
     pub caches: WebhookCaches,
     /// Where the time comes from.
     pub clock: SharedClock,
+    /// Where refusals are counted.
+    pub metrics: Arc<Metrics>,
+    /// State that is shared with the controllers.
+    pub shared: Shared,
 }
 
 impl Surroundings {
@@ -80,7 +96,9 @@ impl Surroundings {
             gates,
             namespace: String::new(),
             caches: WebhookCaches::default(),
-            clock: std::sync::Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)),
+            clock: Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)),
+            metrics: Arc::default(),
+            shared: Shared::default(),
         }
     }
 
@@ -131,8 +149,10 @@ async fn is_served<K: Cached>(client: &Client) -> bool {
     if K::group(&()).is_empty() {
         return true;
     }
-    let Ok(list) = client.list_api_group_resources(&K::api_version(&())).await else {
-        return true;
+    let list = match client.list_api_group_resources(&K::api_version(&())).await {
+        Ok(list) => list,
+        Err(kube::Error::Api(status)) => return status.code != 404,
+        Err(_) => return true,
     };
     list.resources
         .iter()
@@ -145,8 +165,16 @@ pub(crate) struct Request<'a> {
     pub(crate) uid: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: &'a str,
+    /// The subresource; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// The name of the object; empty where the server has yet to find one.
+    pub(crate) name: &'a str,
     /// The namespace of the object; empty for one of the cluster.
     pub(crate) namespace: &'a str,
+    /// The name of the user.
+    pub(crate) user: &'a str,
+    /// Whether the options of the request ask that nothing be written.
+    pub(crate) dry_run: bool,
     /// The object as it is to be; none for a deletion.
     pub(crate) object: Option<&'a Value>,
     /// The object as it was; none for a creation.

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Unknown,
     /// It was not tried.
     Planned,
+    /// It was not tried, because a pod must stay in service for now.
+    Withheld,
 }
 
 impl ActError {
@@ -37,6 +39,14 @@ impl ActError {
         Self {
             message: message.to_owned(),
             kind: Kind::Planned,
+        }
+    }
+
+    /// A pod must stay in service for now.
+    pub(crate) fn withheld(pod: &str) -> Self {
+        Self {
+            message: format!("pod {pod} stays in service for now"),
+            kind: Kind::Withheld,
         }
     }
 

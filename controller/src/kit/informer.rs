@@ -151,6 +151,16 @@ impl<K: Cached> Informer<K> {
         self.ordered(objects)
     }
 
+    /// The objects of a namespace, by name.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let store = self.lock();
+        let of_namespace = store.objects.range(ObjectKey::new(namespace, "")..);
+        of_namespace
+            .take_while(|(key, _)| key.namespace == namespace)
+            .map(|(_, held)| Arc::clone(&held.object))
+            .collect()
+    }
+
     /// The objects controlled by the object with that uid, in the order of [`InOrder`].
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();

@@ -1,6 +1,77 @@
-//! Label selectors in text form.
+//! Label selectors: what they select, and their text.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt as _};
+use pod_rules::field_error::{aggregate, go_quote};
+use pod_rules::{FieldError, names};
+
+use super::go_syntax;
+
+/// Whether the selector selects the labels. One that selects everything counts as none.
+///
+/// # Errors
+/// The text of a selector that cannot be read.
+pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> Result<bool, String> {
+    let usable = shared_json::to_value(selector).unwrap_or_default();
+    if !pod_rules::selectors::is_usable(&usable) {
+        return Err("the selector is not valid".to_owned());
+    }
+    let matcher = Selector::try_from(selector.clone()).map_err(|error| error.to_string())?;
+    Ok(!pod_rules::selectors::is_empty(&usable) && matcher.matches(labels))
+}
+
+/// Why Go can make no selector of it: the first requirement that is none.
+pub(crate) fn problem(selector: &LabelSelector) -> Option<String> {
+    let labels = selector.match_labels.iter().flatten();
+    let labels = labels.map(|(key, value)| (key.as_str(), "In", std::slice::from_ref(value)));
+    let expressions = selector.match_expressions.iter().flatten().map(|expression| {
+        let values = expression.values.as_deref().unwrap_or_default();
+        (expression.key.as_str(), expression.operator.as_str(), values)
+    });
+    labels
+        .chain(expressions)
+        .find_map(|(key, operator, values)| requirement_error(key, operator, values))
+}
+
+fn requirement_error(key: &str, operator: &str, values: &[String]) -> Option<String> {
+    let mut errors = Vec::new();
+    let mut problems = |path: String, value: &str, problems: Vec<String>| {
+        if !problems.is_empty() {
+            errors.push(FieldError::invalid(path, value, problems.join("; ")));
+        }
+    };
+    problems("key".to_owned(), key, names::qualified_problems(key));
+    for (at, value) in values.iter().enumerate() {
+        problems(
+            format!("values[{at}][{key}]"),
+            value,
+            names::label_value_problems(value),
+        );
+    }
+    let wrong_values = match operator {
+        "In" | "NotIn" if values.is_empty() => Some("for 'in', 'notin' operators, values set can't be empty"),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+        _ => {
+            return Some(format!(
+                "{} is not a valid label selector operator",
+                go_quote(operator)
+            ));
+        }
+    };
+    if let Some(detail) = wrong_values {
+        let at = errors.iter().take_while(|error| error.path == "key").count();
+        errors.insert(
+            at,
+            FieldError::invalid_shown("values", go_syntax::texts(values), detail),
+        );
+    }
+    (!errors.is_empty()).then(|| aggregate(&errors))
+}
 
 /// A selector as Go prints it, sorted by key: `a=1,b in (x,y)`.
 pub(crate) fn text(selector: &LabelSelector) -> String {

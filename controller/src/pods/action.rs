@@ -44,6 +44,11 @@ pub enum PodAction {
         /// The claims to delete with it.
         claims: Vec<String>,
     },
+    /// Ask for leave before a pod goes out of service; without it, fail as withheld.
+    AskLeave {
+        /// Which.
+        pod: PodRef,
+    },
     /// Apply a strategic merge patch to a pod's status.
     PatchPodStatus {
         /// Which.

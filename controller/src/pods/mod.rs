@@ -11,6 +11,8 @@
 //!   `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
+//! * `leave` is asked before a pod goes out of service for an update;
+//! * `strategic` applies strategic merge patches to pods;
 //! * `pull_jobs` makes jobs that pull images before pods need them;
 //! * `readiness` puts new pods in service, `launch_priority` starts containers in an order.
 //!
@@ -31,6 +33,7 @@ pub(crate) mod ids;
 pub(crate) mod inplace;
 pub(crate) mod launch_priority;
 mod lean;
+pub(crate) mod leave;
 pub(crate) mod lifecycle;
 pub(crate) mod members;
 pub(crate) mod pod;
@@ -42,6 +45,7 @@ pub(crate) mod revision;
 pub(crate) mod revision_keeper;
 pub(crate) mod revision_plan;
 pub(crate) mod sort;
+pub(crate) mod strategic;
 pub(crate) mod template;
 #[cfg(test)]
 pub(crate) mod test_pods;

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 
 use super::ProcessError;
 use crate::metrics::Metrics;
+use crate::protection;
 use crate::workloads::ALL;
 
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -39,9 +40,11 @@ pub fn answer(path: &str, state: &State) -> Option<(StatusCode, &'static str, St
         "/metrics" => Some((
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",
-            state
-                .metrics
-                .text(ALL.iter().flat_map(|workload| workload.metrics)),
+            state.metrics.text(
+                ALL.iter()
+                    .flat_map(|workload| workload.metrics)
+                    .chain(protection::METRICS),
+            ),
         )),
         "/healthz" | "/healthz/ping" => Some((StatusCode::OK, text, "ok".to_owned())),
         "/readyz" | "/readyz/webhook-ready" => Some(if state.webhooks_ready.load(Ordering::Acquire) {

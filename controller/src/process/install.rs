@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::ProcessError;
 use super::configurations::{REVIEW_VERSIONS, is_converted, kind_of, name_of};
 use super::gates::FeatureGates;
+use crate::protection;
 use crate::webhook::{CONVERT_PATH, WebhookKind, rules};
 use crate::workloads::{ALL, OWN, READ, Right, STATUS, crds};
 
@@ -92,7 +93,15 @@ fn configuration(kind: WebhookKind, namespace: &str) -> Value {
                 }],
                 "sideEffects": "None",
             });
-            if rule.resources.contains(&"pods") {
+            if let Some(label) = rule.label() {
+                webhook["objectSelector"] =
+                    json!({"matchExpressions": [{"key": label, "operator": "Exists"}]});
+            }
+            if rule
+                .resources
+                .iter()
+                .any(|resource| matches!(*resource, "pods" | "pods/eviction"))
+            {
                 webhook["namespaceSelector"] =
                     json!({"matchExpressions": [{"key": PLANE.0, "operator": "DoesNotExist"}]});
             }
@@ -157,7 +166,9 @@ pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let rbac = "rbac.authorization.k8s.io";
     let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
     let of_kinds = ALL.iter().flat_map(|workload| workload.rbac);
-    let of_kinds = of_kinds.filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
+    let of_kinds = of_kinds
+        .chain(protection::RIGHTS)
+        .filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
     let rules = CLUSTER_RULES.iter().chain(of_kinds);
     let mut out = crds(gates);
     for definition in out.iter_mut().filter(|definition| is_converted(definition)) {

@@ -165,6 +165,8 @@ pub async fn run_with(
         namespace: environment.namespace.clone(),
         caches: WebhookCaches::default(),
         clock: Arc::clone(&clock),
+        metrics: Arc::clone(&metrics),
+        shared: options.shared.clone(),
     };
     tasks.spawn(webhooks::serve(listener, tls.clone(), surroundings));
     let reach = environment.reach(flags.text("webhook-url"));
@@ -599,7 +601,11 @@ mod tests {
             let answer = hyper::Response::builder().status(if names.is_some() { 200 } else { 503 });
             std::future::ready(answer.body(Body::from(list.to_string().into_bytes())))
         });
-        let mut gates = FeatureGates::parse("PreDownloadImageForInPlaceUpdate=true").unwrap();
+        let needed = definitions().flat_map(|definition| definition.needed_by);
+        let others = needed.filter(|gate| **gate != PREDOWNLOAD);
+        let others: Vec<String> = others.map(|gate| format!("{gate}=false")).collect();
+        let text = format!("{PREDOWNLOAD}=true,{}", others.join(","));
+        let mut gates = FeatureGates::parse(&text).unwrap();
         settle_gates(&Client::new(service, "default"), &mut gates).await;
         assert_eq!(gates.is_on(PREDOWNLOAD), on);
         assert_eq!(asked.load(Ordering::Relaxed), expected);

@@ -7,8 +7,8 @@
 mod convert;
 mod review;
 
-pub use crate::kit::WebhookCaches;
 pub use crate::kit::admission::{Rule, Surroundings, WebhookKind};
+pub use crate::kit::{Shared, WebhookCaches};
 pub(crate) use convert::conversion;
 pub use convert::{CONVERT_PATH, convert};
 pub use pod_rules::{FieldError, FieldErrorKind};

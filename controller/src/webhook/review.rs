@@ -4,14 +4,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::injection;
 use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook};
 use crate::workloads::ALL;
+use crate::{injection, protection};
 
-/// Every webhook: that of pods, then those of the kinds.
+/// Every webhook: those of pods and of other objects, then those of the kinds.
 fn webhooks() -> impl Iterator<Item = &'static Webhook> {
     let kinds = ALL.iter().flat_map(|workload| workload.webhooks);
-    injection::WEBHOOKS.iter().chain(kinds)
+    injection::WEBHOOKS
+        .iter()
+        .chain(protection::WEBHOOKS)
+        .chain(kinds)
 }
 
 /// The rules of the webhooks, with the names and paths of OpenKruise's installation.
@@ -44,11 +47,19 @@ pub async fn review(path: &str, review: &Value, surroundings: &Surroundings) -> 
 
 async fn decide(path: &str, request: &Value, surroundings: &Surroundings) -> Result<Option<Value>, Refusal> {
     let text = |field: &str| request.get(field).and_then(Value::as_str).unwrap_or_default();
+    let at = |pointer: &str| request.pointer(pointer);
+    let dry_run = at("/options/dryRun").and_then(Value::as_array);
     let object = |field: &str| request.get(field).filter(|object| !object.is_null());
     let request = Request {
         uid: text("uid"),
         operation: text("operation"),
+        subresource: text("subResource"),
+        name: text("name"),
         namespace: text("namespace"),
+        user: at("/userInfo/username")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+        dry_run: dry_run.is_some_and(|values| !values.is_empty()),
         object: object("object"),
         old: object("oldObject"),
         surroundings,

@@ -13,10 +13,12 @@ mod crds;
 mod daemonset;
 mod ephemeraljob;
 mod options;
+mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
 mod statefulset;
 mod workload;
+mod workloadspread;
 
 pub use crds::crds;
 pub use options::Options;
@@ -30,7 +32,9 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,
+    &workloadspread::WORKLOAD,
 ];

@@ -9,7 +9,7 @@ use super::ALL;
 use super::cloneset::Planner;
 use super::workload::{Settings, Workload};
 use crate::gates::FeatureGates;
-use crate::kit::{ListOrder, RetryDelays};
+use crate::kit::{ListOrder, RetryDelays, Shared};
 use crate::metrics::Metrics;
 
 /// OpenKruise's own namespace, unless said otherwise.
@@ -45,6 +45,8 @@ pub struct Options {
     pub list_order: Option<ListOrder>,
     /// The names of kinds whose controllers do not start, because the API server does not serve them.
     pub left_out: Vec<&'static str>,
+    /// State that is shared with the webhooks of the same process.
+    pub shared: Shared,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Default for Options {
             retry: RetryDelays::default(),
             list_order: None,
             left_out: Vec::new(),
+            shared: Shared::default(),
         }
     }
 }

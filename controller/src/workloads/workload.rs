@@ -10,12 +10,14 @@ use serde_json::Value;
 use super::Options;
 use crate::api::v1alpha1::ImagePullJob;
 use crate::gates::FeatureGates;
+use crate::injection::budgets::{self, Asker};
 use crate::kit::admission::Webhook;
 use crate::kit::conversion::Conversion;
 use crate::kit::go_values::{integer, truth};
 use crate::kit::{Informer, Runtime, WorkQueue};
 use crate::metrics::Family;
 use crate::pods::actor::{Actor, Words};
+use crate::pods::leave::Leave;
 
 /// A kind of OpenKruise: its controller, and what the process around it has to know.
 pub struct Workload {
@@ -272,7 +274,25 @@ impl Start<'_> {
             names: Arc::clone(&self.options.names),
             clock: Arc::clone(&self.options.clock),
             words,
+            leave: None,
         }
+    }
+
+    /// What gives pods leave to go out of service for updates, where that is asked for.
+    pub(crate) fn leave(&mut self) -> Option<Arc<dyn Leave>> {
+        let options = self.options;
+        if !options.gates.is_on(budgets::UPDATE_GATE) {
+            return None;
+        }
+        Some(Arc::new(Asker {
+            client: self.client.clone(),
+            budgets: self.runtime.cache(),
+            pods: self.runtime.cache(),
+            clock: Arc::clone(&options.clock),
+            metrics: Arc::clone(&options.metrics),
+            desk: options.shared.of(),
+            tells_resizes: options.gates.is_on(budgets::RESIZE_GATE),
+        }))
     }
 
     /// The cache of ImagePullJobs, which stays empty where none are made.

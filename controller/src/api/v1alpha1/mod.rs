@@ -1,17 +1,22 @@
-//! Group `apps.kruise.io`, version `v1alpha1`.
+//! Version `v1alpha1` of the groups `apps.kruise.io` and `policy.kruise.io`.
 
 mod cloneset;
 mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
+mod pod_unavailable_budget;
 mod resource_distribution;
 mod status;
 mod strategy;
+mod workload_spread;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
+pub use pod_unavailable_budget::{
+    PodUnavailableBudget, PodUnavailableBudgetSpec, PodUnavailableBudgetStatus, TargetReference,
+};
 pub use resource_distribution::{
     ResourceDistribution, ResourceDistributionCondition, ResourceDistributionNamespace,
     ResourceDistributionSpec, ResourceDistributionStatus, ResourceDistributionTargetNamespaces,
@@ -21,6 +26,12 @@ pub use status::{CloneSetCondition, CloneSetStatus};
 pub use strategy::{
     CloneSetScaleStrategy, CloneSetUpdateStrategy, InPlaceUpdateStrategy, OrderPriorityTerm, ScatterTerm,
     UpdatePriorityStrategy, WeightPriorityTerm,
+};
+
+pub use workload_spread::{
+    AdaptiveWorkloadSpreadStrategy, TargetFilter, WorkloadSpread, WorkloadSpreadScheduleStrategy,
+    WorkloadSpreadSpec, WorkloadSpreadStatus, WorkloadSpreadSubset, WorkloadSpreadSubsetCondition,
+    WorkloadSpreadSubsetStatus,
 };
 
 /// The schema of a field whose content the server does not look into (`x-kubernetes-preserve-unknown-fields`).

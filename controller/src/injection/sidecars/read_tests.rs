@@ -114,7 +114,9 @@ async fn without_the_definition_pods_get_no_sidecars() {
     });
     let surroundings = Surroundings {
         client: Some(Client::new(service, "default")),
-        ..Surroundings::alone(FeatureGates::default())
+        ..Surroundings::alone(
+            FeatureGates::parse("PodUnavailableBudgetDeleteGate=false,WorkloadSpread=false").unwrap(),
+        )
     };
     let pod = json!({ "metadata": { "namespace": "a" }, "spec": { "containers": [{ "name": "main", "image": "i" }] } });
     let webhooks: Vec<_> = crate::injection::WEBHOOKS.iter().collect();

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 
 use crate::api::v1beta1::SidecarSet;
+pub(crate) use crate::kit::selector::selects;
 
 /// The label of a namespace that has its name.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -27,19 +28,6 @@ pub(crate) fn named_namespaces(selector: Option<&LabelSelector>) -> Option<Vec<&
     let named =
         expressions.find(|expression| expression.key == NAMESPACE_NAME && expression.operator == "In")?;
     Some(named.values.iter().flatten().map(String::as_str).collect())
-}
-
-/// Whether the selector selects the labels. One that selects everything counts as none.
-///
-/// # Errors
-/// The text of a selector that cannot be read.
-pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> Result<bool, String> {
-    let usable = shared_json::to_value(selector).unwrap_or_default();
-    if !pod_rules::selectors::is_usable(&usable) {
-        return Err("the selector is not valid".to_owned());
-    }
-    let matcher = Selector::try_from(selector.clone()).map_err(|error| error.to_string())?;
-    Ok(!pod_rules::selectors::is_empty(&usable) && matcher.matches(labels))
 }
 
 /// Whether a namespace with these labels is one of the set's; none, if it is not known.

@@ -10,6 +10,8 @@ use serde_json::Value;
 use super::words::Words;
 use crate::kit::expectations::{Expectations, Expected, Member};
 use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
+use crate::pods::PodRef;
+use crate::pods::leave::Leave;
 
 /// Acts for owners: writes objects, records events, and tells the expectations.
 #[derive(Clone)]
@@ -20,6 +22,8 @@ pub(crate) struct Actor {
     pub(crate) names: SharedNames,
     pub(crate) clock: SharedClock,
     pub(crate) words: &'static Words,
+    /// Gives pods leave to go out of service; without it, all of them have it.
+    pub(crate) leave: Option<Arc<dyn Leave>>,
 }
 
 impl Actor {
@@ -33,6 +37,15 @@ impl Actor {
         match error.kind {
             Kind::Unknown => self.expectations.doubt(key, expected, member),
             _ => self.expectations.settle(key, expected, member),
+        }
+    }
+
+    /// Asks for leave for a pod.
+    pub(super) async fn ask_leave(&self, owner: &Owner, pod: &PodRef) -> Result<(), ActError> {
+        let Some(leave) = &self.leave else { return Ok(()) };
+        match leave.ask(&owner.key.namespace, pod).await? {
+            true => Ok(()),
+            false => Err(ActError::withheld(&pod.name)),
         }
     }
 

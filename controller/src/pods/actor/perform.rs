@@ -21,6 +21,7 @@ impl Actor {
                 Ok(())
             }
             PodAction::DeletePod { pod, claims } => self.delete_pod(owner, pod, claims).await,
+            PodAction::AskLeave { pod } => self.ask_leave(owner, pod).await,
             PodAction::PatchPodStatus { pod, patch } => self.patch_pod_status(owner, pod, patch).await,
             PodAction::PatchPod { pod, patch } => self.patch_pod(owner, pod, patch).await,
             PodAction::ResizePod { pod, patch } => self.resize_pod(owner, pod, patch).await,

@@ -4,6 +4,42 @@ use super::complete::{full_name, runs};
 use super::state::UpdateState;
 use crate::pods::pod::{self, Pod};
 
+/// How the images that are named by digest stand to those that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Digests {
+    /// A container runs another image.
+    Differ,
+    /// Every container runs the image of its digest.
+    All,
+    /// Those before the first container whose image is named by a tag do.
+    SomeTags,
+}
+
+/// Compares the images of the containers of these names that are named by digest.
+pub(crate) fn digests<'a>(pod: &Pod, names: impl IntoIterator<Item = &'a str>) -> Digests {
+    let names: Vec<&str> = names.into_iter().collect();
+    let statuses = pod::container_statuses(pod);
+    for container in pod::containers(pod)
+        .iter()
+        .filter(|container| names.contains(&container.name.as_str()))
+    {
+        let Some((repository, digest)) = container.image.as_deref().unwrap_or_default().split_once('@')
+        else {
+            return Digests::SomeTags;
+        };
+        let status = statuses.iter().find(|status| status.name == container.name);
+        let image_id = status.map_or("", |status| &status.image_id);
+        let image_id = image_id.split_once("://").map_or(image_id, |(_, rest)| rest);
+        let same = image_id.split_once('@').is_some_and(|(running, running_digest)| {
+            running_digest == digest && repository_of(running) == repository_of(repository)
+        });
+        if !same {
+            return Digests::Differ;
+        }
+    }
+    Digests::All
+}
+
 /// Whether the containers of these names run their images. `last` is the record of their last update in place, if there is one and it
 /// can be read: an error stands for a text that cannot.
 pub(crate) fn is_consistent<'a>(
@@ -17,27 +53,10 @@ pub(crate) fn is_consistent<'a>(
     }
     let names: Vec<&str> = names.into_iter().collect();
     let status = |name: &str| statuses.iter().find(|status| status.name == name);
-    let mut has_tags = false;
-    for container in containers
-        .iter()
-        .filter(|container| names.contains(&container.name.as_str()))
-    {
-        let Some((repository, digest)) = container.image.as_deref().unwrap_or_default().split_once('@')
-        else {
-            has_tags = true;
-            break;
-        };
-        let image_id = status(&container.name).map_or("", |status| &status.image_id);
-        let image_id = image_id.split_once("://").map_or(image_id, |(_, rest)| rest);
-        let same = image_id.split_once('@').is_some_and(|(running, running_digest)| {
-            running_digest == digest && repository_of(running) == repository_of(repository)
-        });
-        if !same {
-            return false;
-        }
-    }
-    if !has_tags {
-        return true;
+    match digests(pod, names.iter().copied()) {
+        Digests::Differ => return false,
+        Digests::All => return true,
+        Digests::SomeTags => {}
     }
     let state = match last {
         Ok(None) => return true,

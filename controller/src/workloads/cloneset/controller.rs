@@ -16,13 +16,17 @@ use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
-use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::kit::{ActError, Informer, Kind, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::metrics::Metrics;
 use crate::pods::actor::Actor;
 use crate::pods::members::{Members, Shown, watch_members, watch_sets};
 use crate::pods::pod;
+use crate::pods::refresh::shortest;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::{CachedPod, Revisions};
+
+/// How long after a pod was kept in service the set is looked at again (OpenKruise: the same).
+const WITHHELD_DELAY: Duration = Duration::from_secs(1);
 
 /// The controller's name in events, metrics and logs.
 pub(crate) const CONTROLLER: &str = "cloneset-controller";
@@ -165,6 +169,12 @@ impl Controller {
                 break;
             }
         }
+        let mut requeue = plan.requeue;
+        if matches!(&result, Err(error) if error.kind == Kind::Withheld) {
+            // The update ends here for now, and nothing is told of it.
+            result = Ok(());
+            requeue = shortest(requeue, Some(WITHHELD_DELAY));
+        }
         let old = set.status.clone().unwrap_or_default();
         let mut status = plan.status;
         if let Err(error) = &result {
@@ -184,7 +194,7 @@ impl Controller {
                 tracing::warn!(set = set.name_any(), %error, "failed to tidy up");
             }
         }
-        result.map(|()| plan.requeue)
+        result.map(|()| requeue)
     }
 }
 

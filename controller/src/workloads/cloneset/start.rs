@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
+use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
@@ -66,7 +67,10 @@ fn start(start: &mut Start<'_>) {
     };
     let planner = start.options.planner.clone();
     let planner: Arc<dyn Planner> = planner.unwrap_or_else(|| Arc::new(CloneSetPlanner { gates }));
-    let actor = start.actor(&super::act::WORDS);
+    let actor = Actor {
+        leave: start.leave(),
+        ..start.actor(&super::act::WORDS)
+    };
     let controller = Controller {
         sets: start.runtime.cache(),
         pods: start.runtime.cache(),

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::PostParams;
 use pod_rules::field_error::{aggregate, go_quote};
 use pod_rules::{FieldError, FieldErrorKind, names};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use super::GATE;
 use crate::api::v1alpha1::{ResourceDistributionTargetNamespaces, ResourceDistributionTargets};
 use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook, WebhookKind};
-use crate::kit::{ActError, Kind, go_syntax, requests};
+use crate::kit::{ActError, Kind, go_syntax, requests, selector};
 
 /// The kinds of which there may be copies, as refusals list them.
 const KINDS: &str = "[Secret ConfigMap]";
@@ -166,7 +165,7 @@ fn targets_errors(targets: &ResourceDistributionTargets) -> Vec<FieldError> {
         errors.push(FieldError::invalid_shown(path, shown_targets(targets), detail));
     }
     let selector = targets.namespace_label_selector.clone().unwrap_or_default();
-    if let Some(error) = selector_error(&selector) {
+    if let Some(error) = selector::problem(&selector) {
         errors.push(FieldError::invalid_shown(
             format!("{path}.namespaceLabelSelector"),
             go_syntax::selector(&selector),
@@ -202,57 +201,6 @@ fn shown_targets(targets: &ResourceDistributionTargets) -> String {
         list(&targets.included_namespaces),
         go_syntax::selector(&targets.namespace_label_selector.clone().unwrap_or_default()),
     )
-}
-
-/// Why Go can make no selector of it: the first requirement that is none.
-fn selector_error(selector: &LabelSelector) -> Option<String> {
-    let labels = selector.match_labels.iter().flatten();
-    let labels = labels.map(|(key, value)| (key.as_str(), "In", std::slice::from_ref(value)));
-    let expressions = selector.match_expressions.iter().flatten().map(|expression| {
-        let values = expression.values.as_deref().unwrap_or_default();
-        (expression.key.as_str(), expression.operator.as_str(), values)
-    });
-    labels
-        .chain(expressions)
-        .find_map(|(key, operator, values)| requirement_error(key, operator, values))
-}
-
-fn requirement_error(key: &str, operator: &str, values: &[String]) -> Option<String> {
-    let mut errors = Vec::new();
-    let mut problems = |path: String, value: &str, problems: Vec<String>| {
-        if !problems.is_empty() {
-            errors.push(FieldError::invalid(path, value, problems.join("; ")));
-        }
-    };
-    problems("key".to_owned(), key, names::qualified_problems(key));
-    for (at, value) in values.iter().enumerate() {
-        problems(
-            format!("values[{at}][{key}]"),
-            value,
-            names::label_value_problems(value),
-        );
-    }
-    let wrong_values = match operator {
-        "In" | "NotIn" if values.is_empty() => Some("for 'in', 'notin' operators, values set can't be empty"),
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            Some("values set must be empty for exists and does not exist")
-        }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
-        _ => {
-            return Some(format!(
-                "{} is not a valid label selector operator",
-                go_quote(operator)
-            ));
-        }
-    };
-    if let Some(detail) = wrong_values {
-        let at = errors.iter().take_while(|error| error.path == "key").count();
-        errors.insert(
-            at,
-            FieldError::invalid_shown("values", go_syntax::texts(values), detail),
-        );
-    }
-    (!errors.is_empty()).then(|| aggregate(&errors))
 }
 
 #[cfg(test)]

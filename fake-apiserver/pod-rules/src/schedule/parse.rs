@@ -180,7 +180,6 @@ fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<Numbers, S
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rstest::rstest;
 
     #[rstest]

@@ -41,6 +41,11 @@ pub(crate) fn plan(view: &View<'_>) -> Update {
         &view.revisions.current
     };
     for pod in chosen(view, &diff, target) {
+        if view.gates.ask_leave {
+            update.actions.push(PodAction::AskLeave {
+                pod: PodRef::of(&pod),
+            });
+        }
         one(view, &pod, target, &mut update);
     }
     update

@@ -59,10 +59,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 
 async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     if request.operation == "DELETE" {
-        return match request.old.and_then(protection::deletion) {
-            Some(message) => Err(Refusal::new(403, message)),
-            None => Ok(None),
-        };
+        return protection::workload(request);
     }
     let set = request.decoded()?;
     let mut errors = validate_cloneset(set, request.old);

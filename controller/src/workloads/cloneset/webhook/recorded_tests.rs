@@ -168,45 +168,6 @@ async fn compare(rows: &str, least: usize) {
     assert!(compared >= least, "{compared}");
 }
 
-#[tokio::test]
-async fn deletion_is_refused_where_a_label_protects() {
-    for (label, replicas, want) in [
-        (
-            "Always",
-            0,
-            Some("forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"),
-        ),
-        (
-            "Cascading",
-            1,
-            Some(
-                "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 1>0",
-            ),
-        ),
-        ("Cascading", 0, None),
-        ("Bogus", 1, None),
-    ] {
-        let old = json!({ "metadata": { "labels": { "policy.kruise.io/delete-protection": label } }, "spec": { "replicas": replicas } });
-        let request = json!({ "request": { "uid": "u", "operation": "DELETE", "oldObject": old } });
-        let answer = review(
-            "/validate-apps-kruise-io-v1alpha1-cloneset",
-            &request,
-            &nothing_else(),
-        )
-        .await;
-        let got = (answer["response"]["allowed"] != true).then(|| {
-            answer["response"]["status"]["message"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        });
-        assert_eq!(got.as_deref(), want);
-        if want.is_some() {
-            assert_eq!(answer["response"]["status"]["code"], 403);
-        }
-    }
-}
-
 #[test]
 fn defaulting_twice_changes_nothing() {
     for line in include_str!("../../../../tests/data/admission.jsonl").lines() {

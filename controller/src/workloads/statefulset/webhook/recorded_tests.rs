@@ -7,7 +7,6 @@ use super::mutate::mutate_stateful_set;
 use crate::gates::FeatureGates;
 use crate::kit::admission::{Surroundings, Webhook};
 use crate::test_admission::{admit, merge_patch};
-use crate::webhook::review;
 
 /// Refused by the server itself, before or between the webhooks: nothing to compare here.
 const NOT_THE_WEBHOOKS: [&str; 6] = [
@@ -94,13 +93,4 @@ fn defaulting_twice_changes_nothing() {
         mutate_stateful_set(&mut twice, None, &gates).unwrap();
         assert_eq!(once, twice, "{}", row["name"]);
     }
-}
-
-#[tokio::test]
-async fn deletion_is_refused_where_a_label_protects() {
-    let old = json!({ "metadata": { "labels": { "policy.kruise.io/delete-protection": "Always" } } });
-    let request = json!({ "request": { "uid": "u", "operation": "DELETE", "oldObject": old } });
-    let path = "/validate-apps-kruise-io-statefulset";
-    let answer = review(path, &request, &surroundings("")).await;
-    assert_eq!(answer["response"]["status"]["code"], 403);
 }
