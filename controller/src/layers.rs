@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 18] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "EphemeralJob",
+    "PersistentPodState",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
@@ -19,24 +20,26 @@ const KINDS: [&str; 16] = [
     "cloneset::",
     "daemonset::",
     "ephemeraljob::",
+    "persistentpodstate::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 8] = [
+const ROOMS: [&str; 9] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
     "ephemeraljob",
+    "persistentpodstate",
     "resourcedistribution",
     "sidecarset",
     "statefulset",
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];
+const INJECTION_ROOMS: [&str; 2] = ["injection/pod_states/", "injection/sidecars/"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {

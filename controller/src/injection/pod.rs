@@ -1,11 +1,11 @@
 //! The webhook of new pods. Each step sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
-//! later; sidecars; the barriers of containers that start in an order, sidecars among them.
+//! later; where a pod of that name was; sidecars; the barriers of containers that start in an order, sidecars among them.
 
 use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::sidecars;
+use super::{pod_states, sidecars};
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
@@ -28,6 +28,7 @@ async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
     add_gate(&mut changed);
+    pod_states::mutate(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));

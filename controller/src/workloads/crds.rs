@@ -19,13 +19,13 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1alpha1::{CloneSet, EphemeralJob, ResourceDistribution};
+    use crate::api::v1alpha1::{CloneSet, EphemeralJob, PersistentPodState, ResourceDistribution};
     use crate::api::v1beta1::{
         AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
     };
     use crate::workloads::{
-        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, resourcedistribution,
-        sidecarset, statefulset,
+        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, persistentpodstate,
+        resourcedistribution, sidecarset, statefulset,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -79,6 +79,7 @@ mod tests {
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
     #[case(&ephemeraljob::WORKLOAD.crds[0], EphemeralJob::crd())]
+    #[case(&persistentpodstate::WORKLOAD.crds[0], PersistentPodState::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]

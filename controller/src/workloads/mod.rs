@@ -13,6 +13,7 @@ mod crds;
 mod daemonset;
 mod ephemeraljob;
 mod options;
+mod persistentpodstate;
 mod resourcedistribution;
 mod sidecarset;
 mod statefulset;
@@ -30,6 +31,7 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &persistentpodstate::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,

@@ -4,6 +4,7 @@ mod cloneset;
 mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
+mod persistent_pod_state;
 mod resource_distribution;
 mod status;
 mod strategy;
@@ -12,6 +13,10 @@ pub use cloneset::{CloneSet, CloneSetSpec};
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
+pub use persistent_pod_state::{
+    NodeTopology, PersistentPodAnnotation, PersistentPodState, PersistentPodStateSpec,
+    PersistentPodStateStatus, PodState, PreferredTopology, TargetReference,
+};
 pub use resource_distribution::{
     ResourceDistribution, ResourceDistributionCondition, ResourceDistributionNamespace,
     ResourceDistributionSpec, ResourceDistributionStatus, ResourceDistributionTargetNamespaces,
