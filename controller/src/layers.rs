@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 22] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "EphemeralJob",
+    "PersistentPodState",
     "PodUnavailableBudget",
     "ResourceDistribution",
     "SidecarSet",
@@ -21,6 +22,7 @@ const KINDS: [&str; 20] = [
     "cloneset::",
     "daemonset::",
     "ephemeraljob::",
+    "persistentpodstate::",
     "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
@@ -28,12 +30,13 @@ const KINDS: [&str; 20] = [
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 10] = [
+const ROOMS: [&str; 11] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
     "ephemeraljob",
+    "persistentpodstate",
     "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
@@ -42,7 +45,12 @@ const ROOMS: [&str; 10] = [
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 3] = ["injection/budgets/", "injection/sidecars/", "injection/spreads/"];
+const INJECTION_ROOMS: [&str; 4] = [
+    "injection/budgets/",
+    "injection/pod_states/",
+    "injection/sidecars/",
+    "injection/spreads/",
+];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {

@@ -2,7 +2,8 @@
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
 //! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
-//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs. [`normalise`] is the only place that masks values
+//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were. [`normalise`] is the only
+//! place that masks values
 //! which differ between runs.
 
 mod budgets;
@@ -10,6 +11,7 @@ mod distributed;
 mod events;
 mod jobs;
 mod normalise;
+mod pod_states;
 mod pods;
 mod raced;
 mod sidecars;
@@ -45,6 +47,7 @@ fn text(slice: Slice<'_>, events: String) -> String {
         tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
+        pod_states::records(&after),
         jobs::cron_jobs(&after),
         jobs::broadcast_jobs(&after),
         jobs::ephemeral_jobs(&after),

@@ -1,13 +1,13 @@
 //! The webhooks of pods: one fills in new ones, the others guard those that exist.
 //!
 //! Each step with a new pod sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
-//! later; sidecars; the barriers of containers that start in an order, sidecars among them.
+//! later; the subset of a spread; where a pod of that name was; sidecars; the barriers of containers that start in an order, sidecars among them.
 
 use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::{budgets, sidecars, spreads};
+use super::{budgets, pod_states, sidecars, spreads};
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
@@ -77,6 +77,7 @@ async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     add_gate(&mut changed);
     budgets::relate(&mut changed, request).await;
     spreads::place(&mut changed, request).await?;
+    pod_states::mutate(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));

@@ -7,7 +7,7 @@
 //! * `refresh` moves every pod of an owner on: its update in place, its hooks, its labels;
 //! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available, `counts` counts them;
 //! * `adoption` says which pods become an owner's, `removal` ends one;
-//! * `build` makes pods and claims from templates, `ids` picks their ids, `revision_plan` says which revision a template is,
+//! * `build` makes pods and claims from templates, `ids` picks their ids, `ordinals` has their ordinals, `revision_plan` says which revision a template is,
 //!   `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
@@ -36,6 +36,7 @@ mod lean;
 pub(crate) mod leave;
 pub(crate) mod lifecycle;
 pub(crate) mod members;
+pub(crate) mod ordinals;
 pub(crate) mod pod;
 pub(crate) mod pull_jobs;
 pub(crate) mod readiness;

@@ -13,6 +13,7 @@ mod crds;
 mod daemonset;
 mod ephemeraljob;
 mod options;
+mod persistentpodstate;
 mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
@@ -32,6 +33,7 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &persistentpodstate::WORKLOAD,
     &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,

@@ -4,6 +4,7 @@ mod cloneset;
 mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
+mod persistent_pod_state;
 mod pod_unavailable_budget;
 mod resource_distribution;
 mod status;
@@ -14,6 +15,10 @@ pub use cloneset::{CloneSet, CloneSetSpec};
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
+pub use persistent_pod_state::{
+    NodeTopology, PersistentPodAnnotation, PersistentPodState, PersistentPodStateSpec,
+    PersistentPodStateStatus, PodState, PreferredTopology,
+};
 pub use pod_unavailable_budget::{
     PodUnavailableBudget, PodUnavailableBudgetSpec, PodUnavailableBudgetStatus, TargetReference,
 };

@@ -1,0 +1,44 @@
+//! The registration of PersistentPodStates with the manager.
+
+use std::sync::Arc;
+
+use super::controller::{CONTROLLER, Controller};
+use super::webhook;
+use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+
+/// The PersistentPodState.
+pub const WORKLOAD: Workload = Workload {
+    name: "persistentpodstate",
+    controller: CONTROLLER,
+    gate: None,
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/persistentpodstates.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
+    rbac: &[
+        Right::new("apps.kruise.io", "persistentpodstates", OWN),
+        Right::new("apps.kruise.io", "persistentpodstates/finalizers", &["update"]),
+        Right::new("apps.kruise.io", "persistentpodstates/status", STATUS),
+        Right::new("apps", "statefulsets", READ),
+    ],
+    conversions: &[],
+    webhooks: webhook::WEBHOOKS,
+    workers_flag: "persistentpodstate-workers",
+    flags: &[],
+    metrics: &[],
+    start,
+};
+
+fn start(start: &mut Start<'_>) {
+    let controller = Controller {
+        client: start.client.clone(),
+        states: start.runtime.cache(),
+        pods: start.runtime.cache(),
+        nodes: start.runtime.cluster_cache(),
+        built_in: start.runtime.cache(),
+        advanced: start.runtime.cache(),
+    };
+    let (queue, workers) = (start.queue(), start.workers());
+    start.runtime.add(&Arc::new(controller), &queue, workers);
+}
