@@ -16,6 +16,20 @@ pub(super) struct Line {
     pub(super) at_ms: i64,
 }
 
+#[cfg(test)]
+impl Line {
+    /// An event that was seen once.
+    pub(super) fn new(reason: &str, message: &str, at_ms: i64) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            kind: "Normal".to_owned(),
+            message: message.to_owned(),
+            count: 1,
+            at_ms,
+        }
+    }
+}
+
 /// The lines of a step, by object, in the order in which each was first seen in it.
 pub(super) type Lines = BTreeMap<String, Vec<Line>>;
 
