@@ -390,20 +390,21 @@ fn definitions() -> impl Iterator<Item = &'static Crd> {
 /// Waits until the API server serves the definitions that no gate switches. Gives the names of the kinds that are left out, as OpenKruise
 /// leaves them out: the server has other kinds of their version, which an older installation brought. They count from the next start.
 async fn wait_for_definitions(client: &Client) -> Vec<&'static str> {
-    let mut left_out = Vec::new();
-    for workload in ALL {
-        let definitions = workload
-            .crds
-            .iter()
-            .filter(|definition| definition.gate.is_none());
-        for definition in definitions {
-            if !wait_for_definition(client, definition).await {
-                tracing::warn!("CustomResourceDefinition {} is not there", definition.name());
-                left_out.push(workload.name);
-            }
+    let wanted = ALL.iter().flat_map(|workload| {
+        let definitions = workload.crds.iter();
+        let definitions = definitions.filter(|definition| definition.gate.is_none());
+        definitions.map(|definition| (workload.name, definition))
+    });
+    // All that are missing are waited for together.
+    let waits = wanted.map(async |(kind, definition)| {
+        let is_served = wait_for_definition(client, definition).await;
+        if !is_served {
+            tracing::warn!("CustomResourceDefinition {} is not there", definition.name());
         }
-    }
-    left_out
+        (!is_served).then_some(kind)
+    });
+    let left_out = futures::future::join_all(waits).await;
+    left_out.into_iter().flatten().collect()
 }
 
 /// Waits until the API server serves a definition, for good if it does not know the version at all. Whether it does in the end.
@@ -436,31 +437,38 @@ async fn is_served(client: &Client, definition: &Crd) -> Option<bool> {
 /// Switches off the gates that need a definition which the API server does not serve. As in OpenKruise, a server that does
 /// not answer is taken to serve it, and a definition that comes later counts from the next start.
 async fn settle_gates(client: &Client, gates: &mut FeatureGates) {
-    for definition in definitions() {
-        let needed_by: Vec<&str> = definition
+    let mut missing: Vec<_> = definitions()
+        .filter(|definition| definition.needed_by.iter().any(|gate| gates.is_on(gate)))
+        .collect();
+    let mut retries = GATE_DEFINITION_RETRIES.iter();
+    loop {
+        let mut not_served = Vec::new();
+        for definition in missing {
+            if is_served(client, definition).await == Some(false) {
+                not_served.push(definition);
+            }
+        }
+        missing = not_served;
+        // All that are missing are waited for together.
+        let Some(delay) = retries.next().filter(|_| !missing.is_empty()) else {
+            break;
+        };
+        tokio::time::sleep(*delay).await;
+    }
+    for definition in missing {
+        for gate in definition
             .needed_by
             .iter()
             .copied()
             .filter(|gate| gates.is_on(gate))
-            .collect();
-        if needed_by.is_empty() {
-            continue;
-        }
-        let mut retries = GATE_DEFINITION_RETRIES.iter();
-        while is_served(client, definition).await == Some(false) {
-            if let Some(delay) = retries.next() {
-                tokio::time::sleep(*delay).await;
-                continue;
-            }
-            for gate in needed_by {
-                tracing::warn!(
-                    gate,
-                    "off: CustomResourceDefinition {} is not there",
-                    definition.name()
-                );
-                gates.turn_off(gate);
-            }
-            break;
+            .collect::<Vec<_>>()
+        {
+            tracing::warn!(
+                gate,
+                "off: CustomResourceDefinition {} is not there",
+                definition.name()
+            );
+            gates.turn_off(gate);
         }
     }
 }
@@ -544,8 +552,9 @@ mod tests {
     /// The API server serves these resources of the two versions; the first questions are not answered.
     #[rstest]
     #[case::all("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 0, &[], 0)]
-    #[case::late("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 4)]
+    #[case::late("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 2)]
     #[case::of_an_older_installation("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets statefulsets", 0, &["sidecarset"], 15)]
+    #[case::several_are_waited_for_together("clonesets ephemeraljobs persistentpodstates", "broadcastjobs daemonsets statefulsets", 0, &["advancedcronjob", "sidecarset"], 15)]
     #[tokio::test(start_paused = true)]
     async fn kinds_without_a_definition_are_left_out(
         #[case] alpha: &'static str,
