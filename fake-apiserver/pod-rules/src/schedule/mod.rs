@@ -213,7 +213,7 @@ mod tests {
     #[case("@never", "")]
     #[case("* * * * *", "No/Where")]
     fn what_is_no_schedule(#[case] schedule: &str, #[case] zone: &str) {
-        assert_eq!(Schedule::parse(schedule, zone).is_ok(), false);
+        assert!(Schedule::parse(schedule, zone).is_err());
     }
 
     #[test]
