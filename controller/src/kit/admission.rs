@@ -9,6 +9,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
+use pod_rules::FieldError;
+use pod_rules::field_error::aggregate;
 use serde_json::{Map, Value, json};
 
 use super::caches::WebhookCaches;
@@ -50,6 +52,24 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The rule of a kind in the group `apps.kruise.io`.
+    pub(crate) const fn of_apps(
+        (name, path, kind): (&'static str, &'static str, WebhookKind),
+        versions: &'static [&'static str],
+        resources: &'static [&'static str],
+        operations: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            path,
+            kind,
+            groups: &["apps.kruise.io"],
+            versions,
+            resources,
+            operations,
+        }
+    }
+
     /// The label that an object must have for the webhook to be asked: those about deletions alone protect objects that have it.
     #[must_use]
     pub fn label(&self) -> Option<&'static str> {
@@ -203,6 +223,17 @@ impl Refusal {
         Self {
             code,
             message: message.to_string(),
+        }
+    }
+
+    /// The answer to an object in which these errors were found: leave if there are none.
+    ///
+    /// # Errors
+    /// The refusal that lists them, with this HTTP status.
+    pub(crate) fn unless_empty(code: u16, errors: &[FieldError]) -> Result<Option<Value>, Self> {
+        match errors {
+            [] => Ok(None),
+            errors => Err(Self::new(code, aggregate(errors))),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod requests;
 mod run;
 pub(crate) mod selector;
 mod shared;
+pub(crate) mod views;
 mod worker;
 
 pub(crate) use batches::{OnFailure, in_batches};

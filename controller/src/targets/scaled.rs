@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::api::v1alpha1::CloneSet;
 use crate::api::v1beta1::StatefulSet;
+use crate::kit::views::{lean_metadata, view_of_kind};
 
 /// A workload of kind `K`: its name, its owners, its number of pods and the labels that its pods get.
 #[derive(Debug)]
@@ -97,14 +96,7 @@ impl<K> From<Value> for Scaled<K> {
         let template = metadata.annotations.as_ref();
         let template = template.and_then(|notes| notes.get("deployment.kubernetes.io/revision").cloned());
         Self {
-            metadata: ObjectMeta {
-                name: metadata.name,
-                namespace: metadata.namespace,
-                uid: metadata.uid,
-                resource_version: metadata.resource_version,
-                owner_references: metadata.owner_references,
-                ..ObjectMeta::default()
-            },
+            metadata: lean_metadata(metadata),
             replicas: number("/spec/replicas").or_else(|| number("/spec/parallelism")),
             labels: labels_of(object.pointer("/spec/template")),
             template,
@@ -113,44 +105,12 @@ impl<K> From<Value> for Scaled<K> {
     }
 }
 
-impl<'de, K> Deserialize<'de> for Scaled<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl<K: Resource<DynamicType = ()>> Resource for Scaled<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+view_of_kind!(Scaled);
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
+    use kube::Resource as _;
     use rstest::rstest;
     use serde_json::json;
 

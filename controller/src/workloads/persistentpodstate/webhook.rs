@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use pod_rules::FieldError;
-use pod_rules::field_error::{aggregate, go_quote};
+use pod_rules::field_error::go_quote;
 use serde_json::Value;
 
 use super::targets::Group;
@@ -38,10 +38,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         let detail = format!("targetReference is in conflict with other PersistentPodState {name}");
         FieldError::invalid_shown("spec.targetReference", shown(&new.spec.target_ref), detail)
     }));
-    match errors.is_empty() {
-        true => Ok(None),
-        false => Err(Refusal::new(400, aggregate(&errors))),
-    }
+    Refusal::unless_empty(400, &errors)
 }
 
 /// Everything that is wrong with `new` itself. Texts and their order are those of OpenKruise.

@@ -1,16 +1,15 @@
 //! A Secret or ConfigMap as its cache holds it.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::api::v1alpha1::ResourceDistribution;
 use crate::kit::controller_of_kind;
+use crate::kit::views::{lean_metadata, view_of_kind};
 
 /// An object of kind `K`. Of one that no distribution controls, the name, the version and the owners are enough: a
 /// cluster has many Secrets, and their content would fill the cache.
@@ -49,14 +48,7 @@ impl<K: Resource<DynamicType = ()>> From<Value> for CachedObject<K> {
         let metadata = object.get("metadata").cloned().unwrap_or_default();
         let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap_or_default();
         if distribution_of(&metadata).is_none() {
-            let metadata = ObjectMeta {
-                name: metadata.name,
-                namespace: metadata.namespace,
-                uid: metadata.uid,
-                resource_version: metadata.resource_version,
-                owner_references: metadata.owner_references,
-                ..ObjectMeta::default()
-            };
+            let metadata = lean_metadata(metadata);
             return Self {
                 metadata,
                 object: None,
@@ -76,40 +68,7 @@ impl<K: Resource<DynamicType = ()>> From<Value> for CachedObject<K> {
     }
 }
 
-impl<'de, K: Resource<DynamicType = ()>> Deserialize<'de> for CachedObject<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl<K: Resource<DynamicType = ()>> Resource for CachedObject<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+view_of_kind!(CachedObject);
 
 #[cfg(test)]
 mod tests {

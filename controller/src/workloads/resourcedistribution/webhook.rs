@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
-use pod_rules::field_error::{aggregate, go_quote};
+use pod_rules::field_error::go_quote;
 use pod_rules::{FieldError, FieldErrorKind, names};
 use serde_json::{Value, json};
 
@@ -46,10 +46,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut errors = Vec::new();
     errors.extend(self::resource_error(resource, request).await);
     errors.extend(targets_errors(&targets));
-    if errors.is_empty() {
-        return Ok(None);
-    }
-    Err(Refusal::new(422, aggregate(&errors)))
+    Refusal::unless_empty(422, &errors)
 }
 
 /// The resource, if it is an object that says of what kind it is.

@@ -1,44 +1,44 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::mutate::mutate_cron;
 use super::validate::validate_cron;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 
+const VERSIONS: &[&str] = &["v1alpha1", "v1beta1"];
+const RESOURCES: &[&str] = &["advancedcronjobs"];
+
 /// The webhooks of AdvancedCronJobs.
 pub(in crate::workloads::advancedcronjob) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "madvancedcronjob.kb.io",
-            "/mutate-apps-kruise-io-advancedcronjob",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "madvancedcronjob.kb.io",
+                "/mutate-apps-kruise-io-advancedcronjob",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vadvancedcronjob.kb.io",
-            "/validate-apps-kruise-io-advancedcronjob",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vadvancedcronjob.kb.io",
+                "/validate-apps-kruise-io-advancedcronjob",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { validate(request) }.boxed(),
     },
 ];
-
-const fn rule(name: &'static str, path: &'static str, kind: WebhookKind) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1", "v1beta1"],
-        resources: &["advancedcronjobs"],
-        operations: &["CREATE", "UPDATE"],
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let cron = request.decoded()?;
@@ -50,8 +50,5 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let errors = validate_cron(request.decoded()?, request.old);
-    match errors.is_empty() {
-        true => Ok(None),
-        false => Err(Refusal::new(422, aggregate(&errors))),
-    }
+    Refusal::unless_empty(422, &errors)
 }

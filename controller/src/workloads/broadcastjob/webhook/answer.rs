@@ -1,44 +1,44 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::mutate::mutate_job;
 use super::validate::validate_job;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 
+const VERSIONS: &[&str] = &["v1alpha1", "v1beta1"];
+const RESOURCES: &[&str] = &["broadcastjobs"];
+
 /// The webhooks of BroadcastJobs.
 pub(in crate::workloads::broadcastjob) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "mbroadcastjob.kb.io",
-            "/mutate-apps-kruise-io-broadcastjob",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "mbroadcastjob.kb.io",
+                "/mutate-apps-kruise-io-broadcastjob",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vbroadcastjob.kb.io",
-            "/validate-apps-kruise-io-broadcastjob",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vbroadcastjob.kb.io",
+                "/validate-apps-kruise-io-broadcastjob",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { validate(request) }.boxed(),
     },
 ];
-
-const fn rule(name: &'static str, path: &'static str, kind: WebhookKind) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1", "v1beta1"],
-        resources: &["broadcastjobs"],
-        operations: &["CREATE", "UPDATE"],
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let job = request.decoded()?;
@@ -50,9 +50,6 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let errors = validate_job(request.decoded()?);
-    match errors.is_empty() {
-        true => Ok(None),
-        // As the real one answers.
-        false => Err(Refusal::new(500, aggregate(&errors))),
-    }
+    // As the real one answers.
+    Refusal::unless_empty(500, &errors)
 }

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 use kube::{Api, Client, ResourceExt};
-use pod_rules::field_error::{FieldError, aggregate};
+use pod_rules::field_error::FieldError;
 use serde_json::Value;
 
 use super::mutate::mutate_cloneset;
@@ -11,44 +11,38 @@ use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch}
 use crate::kit::protection;
 use crate::pods::pod::Pod;
 
+const VERSIONS: &[&str] = &["v1alpha1"];
+const RESOURCES: &[&str] = &["clonesets"];
+
 /// The webhooks of CloneSets.
 pub(in crate::workloads::cloneset) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "mcloneset.kb.io",
-            "/mutate-apps-kruise-io-v1alpha1-cloneset",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "mcloneset.kb.io",
+                "/mutate-apps-kruise-io-v1alpha1-cloneset",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
             &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vcloneset.kb.io",
-            "/validate-apps-kruise-io-v1alpha1-cloneset",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vcloneset.kb.io",
+                "/validate-apps-kruise-io-v1alpha1-cloneset",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
             &["CREATE", "UPDATE", "DELETE"],
         ),
         answer: |request| validate(request).boxed(),
     },
 ];
-
-const fn rule(
-    name: &'static str,
-    path: &'static str,
-    kind: WebhookKind,
-    operations: &'static [&'static str],
-) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1"],
-        resources: &["clonesets"],
-        operations,
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
@@ -66,11 +60,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     if errors.is_empty() {
         errors.extend(pods_to_delete(set, request.old, request.surroundings.client.as_ref()).await);
     }
-    if errors.is_empty() {
-        Ok(None)
-    } else {
-        Err(Refusal::new(422, aggregate(&errors)))
-    }
+    Refusal::unless_empty(422, &errors)
 }
 
 /// Pods that are newly named in `podsToDelete` must be the set's own and must not terminate already.

@@ -1,44 +1,44 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::mutate::mutate_daemon_set;
 use super::validate::validate_daemon_set;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 
+const VERSIONS: &[&str] = &["v1alpha1", "v1beta1"];
+const RESOURCES: &[&str] = &["daemonsets"];
+
 /// The webhooks of DaemonSets.
 pub(in crate::workloads::daemonset) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "mdaemonset.kb.io",
-            "/mutate-apps-kruise-io-daemonset",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "mdaemonset.kb.io",
+                "/mutate-apps-kruise-io-daemonset",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vdaemonset.kb.io",
-            "/validate-apps-kruise-io-daemonset",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vdaemonset.kb.io",
+                "/validate-apps-kruise-io-daemonset",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { validate(request) }.boxed(),
     },
 ];
-
-const fn rule(name: &'static str, path: &'static str, kind: WebhookKind) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1", "v1beta1"],
-        resources: &["daemonsets"],
-        operations: &["CREATE", "UPDATE"],
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
@@ -49,10 +49,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let errors = validate_daemon_set(request.decoded()?, request.old);
-    if errors.is_empty() {
-        return Ok(None);
-    }
     // As the real one answers.
     let code = if request.old.is_some() { 422 } else { 500 };
-    Err(Refusal::new(code, aggregate(&errors)))
+    Refusal::unless_empty(code, &errors)
 }

@@ -1,7 +1,6 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::validate::{decoded, validate_job};
@@ -25,8 +24,5 @@ fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let job = request.decoded()?;
     decoded(job).map_err(|message| Refusal::new(400, message))?;
     let errors = validate_job(job);
-    match errors.is_empty() {
-        true => Ok(None),
-        false => Err(Refusal::new(400, aggregate(&errors))),
-    }
+    Refusal::unless_empty(400, &errors)
 }

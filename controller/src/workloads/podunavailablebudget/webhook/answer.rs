@@ -1,7 +1,6 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -43,8 +42,5 @@ async fn answer(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     }
     let others = surroundings.cache::<PodUnavailableBudget>().await?;
     errors.extend(conflict(&new, &others.in_namespace(request.namespace)));
-    match errors.is_empty() {
-        true => Ok(None),
-        false => Err(Refusal::new(400, aggregate(&errors))),
-    }
+    Refusal::unless_empty(400, &errors)
 }

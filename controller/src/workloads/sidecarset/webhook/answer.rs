@@ -2,7 +2,6 @@
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::mutate::mutate_sidecar_set;
@@ -16,37 +15,38 @@ use crate::kit::{Informer, ObjectKey};
 /// The gate that allows annotations about which the white list says nothing.
 const ANNOTATIONS_BY_DEFAULT: &str = "SidecarSetPatchPodMetadataDefaultsAllowed";
 
+const VERSIONS: &[&str] = &["v1alpha1", "v1beta1"];
+const RESOURCES: &[&str] = &["sidecarsets"];
+
 /// The webhooks of SidecarSets.
 pub(in crate::workloads::sidecarset) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "msidecarset.kb.io",
-            "/mutate-apps-kruise-io-sidecarset",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "msidecarset.kb.io",
+                "/mutate-apps-kruise-io-sidecarset",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vsidecarset.kb.io",
-            "/validate-apps-kruise-io-sidecarset",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vsidecarset.kb.io",
+                "/validate-apps-kruise-io-sidecarset",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
+            &["CREATE", "UPDATE"],
         ),
         answer: |request| validate(request).boxed(),
     },
 ];
-
-const fn rule(name: &'static str, path: &'static str, kind: WebhookKind) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1", "v1beta1"],
-        resources: &["sidecarsets"],
-        operations: &["CREATE", "UPDATE"],
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
@@ -87,11 +87,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         annotations_by_default: surroundings.gates.is_on(ANNOTATIONS_BY_DEFAULT),
         missing_revision: missing_revision.as_deref(),
     };
-    let errors = errors(&subject);
-    if errors.is_empty() {
-        return Ok(None);
-    }
-    Err(Refusal::new(500, aggregate(&errors)))
+    Refusal::unless_empty(500, &errors(&subject))
 }
 
 /// Why the revision that is to be injected is not found.

@@ -1,7 +1,6 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
 use super::mutate::mutate_stateful_set;
@@ -10,44 +9,38 @@ use super::{claims, forbid};
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::kit::protection;
 
+const VERSIONS: &[&str] = &["v1alpha1", "v1beta1"];
+const RESOURCES: &[&str] = &["statefulsets"];
+
 /// The webhooks of StatefulSets.
 pub(in crate::workloads::statefulset) const WEBHOOKS: &[Webhook] = &[
     Webhook {
-        rule: rule(
-            "mstatefulset.kb.io",
-            "/mutate-apps-kruise-io-statefulset",
-            WebhookKind::Mutating,
+        rule: Rule::of_apps(
+            (
+                "mstatefulset.kb.io",
+                "/mutate-apps-kruise-io-statefulset",
+                WebhookKind::Mutating,
+            ),
+            VERSIONS,
+            RESOURCES,
             &["CREATE", "UPDATE"],
         ),
         answer: |request| async { mutate(request) }.boxed(),
     },
     Webhook {
-        rule: rule(
-            "vstatefulset.kb.io",
-            "/validate-apps-kruise-io-statefulset",
-            WebhookKind::Validating,
+        rule: Rule::of_apps(
+            (
+                "vstatefulset.kb.io",
+                "/validate-apps-kruise-io-statefulset",
+                WebhookKind::Validating,
+            ),
+            VERSIONS,
+            RESOURCES,
             &["CREATE", "UPDATE", "DELETE"],
         ),
         answer: |request| validate(request).boxed(),
     },
 ];
-
-const fn rule(
-    name: &'static str,
-    path: &'static str,
-    kind: WebhookKind,
-    operations: &'static [&'static str],
-) -> Rule {
-    Rule {
-        name,
-        path,
-        kind,
-        groups: &["apps.kruise.io"],
-        versions: &["v1alpha1", "v1beta1"],
-        resources: &["statefulsets"],
-        operations,
-    }
-}
 
 fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
@@ -68,9 +61,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     {
         errors.extend(claims::update(set, old, request.surroundings.client.as_ref()).await);
     }
-    if !errors.is_empty() {
-        return Err(Refusal::new(422, aggregate(&errors)));
-    }
+    Refusal::unless_empty(422, &errors)?;
     match request.old.and_then(|old| forbid::in_place_only(set, old)) {
         Some(message) => Err(Refusal::new(422, message)),
         None => Ok(None),

@@ -2,7 +2,6 @@
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use pod_rules::field_error::aggregate;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -50,8 +49,5 @@ async fn answer(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     if let Some(old) = request.old {
         errors.extend(target::unchanged(&new, &decoded(old)?));
     }
-    match errors.is_empty() {
-        true => Ok(None),
-        false => Err(Refusal::new(400, aggregate(&errors))),
-    }
+    Refusal::unless_empty(400, &errors)
 }
