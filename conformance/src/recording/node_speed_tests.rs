@@ -133,3 +133,43 @@ fn a_pod_becomes_ready_a_while_after_its_gates_have_opened() {
     let timing = only(&history).unwrap();
     assert_eq!(timing.reopenings, [Some(Duration::from_millis(640)), None, None]);
 }
+
+/// A pod whose only container is in a state, after so many restarts.
+fn run(at_ms: i64, restarts: i64, state: &str, ready: &str) -> Change {
+    Change {
+        at_ms,
+        resource: "pods".to_owned(),
+        kind: ChangeKind::Modified,
+        object: Arc::new(json!({
+            "metadata": {"name": "p", "creationTimestamp": "2026-01-01T00:00:10Z"},
+            "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [{"restartCount": restarts, "state": {state: {}}}],
+                "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:12Z"}],
+            },
+        })),
+    }
+}
+
+#[test]
+fn a_container_runs_and_waits_as_long_as_it_did() {
+    let history = [
+        run(0, 0, "running", "False"),
+        run(2000, 0, "terminated", "False"),
+        run(2200, 1, "running", "False"),
+        run(5200, 1, "terminated", "False"),
+        run(17_000, 2, "running", "False"),
+    ];
+    let ms = |ms| Some(Duration::from_millis(ms));
+    let expected = [(ms(2000), ms(200)), (ms(3000), ms(11_800)), (None, None)];
+    let expected = expected.map(|(lasted, waited)| RunTiming { lasted, waited });
+    assert_eq!(only(&history).unwrap().runs, expected);
+}
+
+#[test]
+fn readiness_names_its_own_time() {
+    let history = [run(0, 0, "running", "False"), run(9000, 0, "running", "True")];
+    assert_eq!(only(&history).unwrap().ready_after, Some(Duration::from_secs(2)));
+    assert_eq!(only(&history[..1]).unwrap().ready_after, None);
+}

@@ -35,6 +35,7 @@ mod needs_rows;
 mod nodes;
 mod nominations;
 mod oom_rows;
+mod pace_rows;
 mod patches;
 mod pods;
 mod probe_rows;

@@ -105,8 +105,7 @@ impl PodWorker {
         let Err(delay) = self.restarts.restart(&key, ended, now) else {
             return Ok(());
         };
-        let known = self.run_timing().and_then(|run| run.waited);
-        if known.is_some_and(|waited| waited < delay) {
+        if self.has_waited_as_known(now) {
             return Ok(());
         }
         let over = ended + delay;

@@ -42,6 +42,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// How long it waits at most for a container that has ended too often, and up to half as much more (the kubelet's resync).
 const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 
+/// A container that is known to have waited for less than this did not wait.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// The longest wait of a pod that is ready before the time that its readiness is to name.
 const READY_EARLY_MAX: Duration = Duration::from_secs(2);
 
@@ -293,6 +296,21 @@ impl PodWorker {
         self.timing().runs.get(restarts).copied()
     }
 
+    /// From the creation of a container to the status that shows that it runs.
+    fn start_time(&self) -> Duration {
+        let timing = self.timing();
+        timing.create + timing.start + timing.observe
+    }
+
+    /// Whether the pod's only container, which has ended too often, has waited for as long as it is known to have.
+    pub(super) fn has_waited_as_known(&mut self, now: Instant) -> bool {
+        let Some(waited) = self.run_timing().and_then(|run| run.waited) else {
+            return false;
+        };
+        let since = *self.waits_since.get_or_insert(now);
+        waited < AT_ONCE || now + self.start_time() >= since + waited
+    }
+
     pub(super) fn is_terminating(&self) -> bool {
         self.pod.is_terminating()
     }
@@ -443,8 +461,7 @@ impl PodWorker {
         if let Some(waited) = self.run_timing().and_then(|run| run.waited)
             && waits_until.is_some()
         {
-            let timing = self.timing();
-            let start = timing.create + timing.start + timing.observe * 2;
+            let start = self.start_time() + self.timing().observe;
             let since = *self.waits_since.get_or_insert(now);
             self.retry_at = Some(since + waited.saturating_sub(start));
             return;
