@@ -119,7 +119,10 @@ pub(crate) fn merge_patch(value: &mut Value, patch: &Value) {
 /// The answer of the webhook at `path`.
 async fn ask(path: &str, object: &Value, old: Option<&Value>, surroundings: &Surroundings) -> Value {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
-    let request = json!({ "uid": "u", "operation": operation, "object": object, "oldObject": old });
+    let namespace = object.pointer("/metadata/namespace");
+    let request = json!({
+        "uid": "u", "operation": operation, "namespace": namespace, "object": object, "oldObject": old,
+    });
     let asked = json!({ "apiVersion": "admission.k8s.io/v1", "request": request });
     let answer = review(path, &asked, surroundings).await;
     assert_eq!(answer["response"]["uid"], "u");

@@ -1,7 +1,8 @@
 //! The webhooks of pods: one fills in new ones, the others guard those that exist.
 //!
 //! Each step with a new pod sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
-//! later; the subset of a spread; where a pod of that name was; sidecars; the barriers of containers that start in an order, sidecars among them.
+//! later; the subset of a spread; sidecars; the barriers of containers that start in an order, sidecars among them; the pod's budget;
+//! where a pod of that name was.
 
 use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
@@ -75,14 +76,14 @@ async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
     add_gate(&mut changed);
-    budgets::relate(&mut changed, request).await;
     spreads::place(&mut changed, request).await?;
-    pod_states::mutate(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));
     launch_priority::inject(&mut changed, || names.suffix(""))
         .map_err(|message| Refusal::new(500, message))?;
+    budgets::relate(&mut changed, request).await;
+    pod_states::mutate(&mut changed, request).await?;
     Ok(patch(pod, &changed))
 }
 
@@ -113,26 +114,5 @@ fn add_gate(pod: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "InPlaceUpdateReady" }]), 2)]
-    #[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "KruisePodReady" }]), 1)]
-    #[case("apps.kruise.io/v1alpha1", Value::Null, 1)]
-    #[case("apps/v1", json!([]), 0)]
-    fn pods_of_openkruises_workloads_get_the_gate(
-        #[case] api_version: &str,
-        #[case] gates: Value,
-        #[case] want: usize,
-    ) {
-        let mut pod = json!({
-            "metadata": { "ownerReferences": [{ "apiVersion": api_version, "controller": true }] },
-            "spec": { "readinessGates": gates },
-        });
-        add_gate(&mut pod);
-        assert_eq!(pod["spec"]["readinessGates"].as_array().unwrap().len(), want);
-    }
-}
+#[path = "pod_tests.rs"]
+mod tests;

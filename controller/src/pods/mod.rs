@@ -7,8 +7,8 @@
 //! * `refresh` moves every pod of an owner on: its update in place, its hooks, its labels;
 //! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available, `counts` counts them;
 //! * `adoption` says which pods become an owner's, `removal` ends one;
-//! * `build` makes pods and claims from templates, `ids` picks their ids, `ordinals` has their ordinals, `revision_plan` says which revision a template is,
-//!   `revision_keeper` has the revisions that there are;
+//! * `build` makes pods and claims from templates, `ids` picks their ids, `ordinals` has their ordinals, `revision_plan` says which
+//!   revision a template is, `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
 //! * `leave` is asked before a pod goes out of service for an update;

@@ -99,6 +99,7 @@ fn shown(status: &EphemeralJobStatus) -> String {
 #[case::deadline_to_come(json!({ "activeDeadlineSeconds": 11 }), "rrr", "Running Initialized")]
 #[case::deadline_while_paused(json!({ "activeDeadlineSeconds": 10, "paused": true }), "rrr", "Paused Initialized")]
 #[case::no_containers(json!({ "template": { "ephemeralContainers": [] } }), "", "Error JobError")]
+#[case::no_containers_for_a_pod(json!({ "template": { "ephemeralContainers": [] } }), "-", "Error JobError")]
 fn phases(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str) {
     assert_eq!(shown(&work(&spec, letters).status), expect);
 }
