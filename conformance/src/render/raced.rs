@@ -1,7 +1,7 @@
 //! Events whose order is chance: two things raced.
 //!
-//! The nodes of a cluster and its scheduler work beside each other. A workload's pass answers each of them, so that the events about two pods may come
-//! one way or the other. Within one pass the order is the controller's, and is compared.
+//! The nodes of a cluster and its scheduler work beside each other. A workload's pass answers each of them, so that the events about
+//! two pods may come one way or the other. Within one pass the order is the controller's, and is compared.
 
 use super::events::{Line, Lines};
 
