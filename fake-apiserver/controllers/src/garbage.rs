@@ -1,8 +1,6 @@
 //! The garbage collector: deletes objects whose owners are gone, in the background or the foreground, or orphans them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use client_kit::{EventRecorder, EventType, SharedClock};
 use futures::StreamExt as _;
@@ -15,24 +13,35 @@ use kube::core::ApiResource;
 use machinery::meta::{ObjectMeta, at};
 use shared_json::{Value, json};
 
+use super::absent::Absent;
 use super::graph::{Graph, Node, Owner, Stranger};
+use super::runtime::Queue;
 use super::watching::{Change, ServedKind, kind_of, served_kinds, watch, watch_metadata};
 
 const DEFINITION: &str = "CustomResourceDefinition";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
-/// How long a failed step waits before it is tried again.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 type Changes = BoxStream<'static, (usize, Change)>;
+
+/// Why a look at an object has to be repeated.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// The kind of an owner is not served (yet).
+    #[error("find {kind} of {api_version}, the kind of an owner")]
+    UnknownKind { api_version: String, kind: String },
+}
 
 /// The garbage collector.
 pub struct GarbageCollector {
     client: Client,
     kinds: Vec<ServedKind>,
     graph: Graph,
-    /// Uids to look at again, and how often each has been.
-    again: BTreeMap<String, u32>,
+    absent: Absent,
+    /// The uids of objects to look at again.
+    again: Queue<String>,
     recorder: EventRecorder,
 }
 
@@ -46,7 +55,8 @@ impl GarbageCollector {
             client,
             kinds: Vec::new(),
             graph: Graph::default(),
-            again: BTreeMap::new(),
+            absent: Absent::default(),
+            again: Queue::new(),
         }
     }
 
@@ -66,18 +76,16 @@ impl GarbageCollector {
                     None => std::future::pending().await,
                 }
             };
-            let change = if self.again.is_empty() {
-                Some(next.await)
-            } else {
-                tokio::time::timeout(RETRY_DELAY, next).await.ok()
+            let change = match self.again.next_due() {
+                Some(due) => tokio::time::timeout_at(due, next).await.ok(),
+                None => Some(next.await),
             };
             match change {
                 Some((kind, change)) => self.observe(&mut changes, kind, change).await,
-                None => {
-                    for uid in std::mem::take(&mut self.again).into_keys() {
-                        self.look(&uid).await;
-                    }
-                }
+                None => {}
+            }
+            while let Some(uid) = self.again.pop() {
+                self.look(&uid).await;
             }
         }
     }
@@ -132,11 +140,14 @@ impl GarbageCollector {
                 }
             }
             Change::Gone(object) => {
-                let owners = self
-                    .graph
-                    .get(object.uid())
-                    .map(|node| node.owners.clone())
-                    .unwrap_or_default();
+                let gone = self.graph.get(object.uid()).cloned();
+                if let Some(node) = gone
+                    .as_ref()
+                    .filter(|_| !self.graph.dependents_of(object.uid()).is_empty())
+                {
+                    self.absent.add(object.uid(), node);
+                }
+                let owners = gone.map(|node| node.owners.clone()).unwrap_or_default();
                 for dependent in self.graph.remove(object.uid()) {
                     self.look(&dependent).await;
                 }
@@ -193,22 +204,25 @@ impl GarbageCollector {
             return;
         };
         let result = if node.terminating && node.finalizers.iter().any(|name| name == ORPHAN) {
-            self.orphan(uid, &node).await
+            self.orphan(uid, &node).await.map_err(Failure::from)
         } else if node.terminating && node.finalizers.iter().any(|name| name == FOREGROUND) {
-            self.foreground(uid, &node).await
+            self.foreground(uid, &node).await.map_err(Failure::from)
         } else if node.terminating {
             Ok(())
         } else {
             self.collect(uid, &node).await
         };
-        if let Err(error) = result {
-            tracing::debug!(%error, name = %node.name, "collect garbage");
-            *self.again.entry(uid.to_owned()).or_default() += 1;
+        match result {
+            Ok(()) => self.again.succeeded(&uid.to_owned()),
+            Err(error) => {
+                tracing::debug!(%error, name = %node.name, "collect garbage");
+                self.again.add_failed(uid.to_owned());
+            }
         }
     }
 
     /// Deletes the object if it had owners and none is left; takes out those that are gone where another one is left.
-    async fn collect(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+    async fn collect(&mut self, uid: &str, node: &Node) -> Result<(), Failure> {
         if node.owners.is_empty() {
             return Ok(());
         }
@@ -220,7 +234,8 @@ impl GarbageCollector {
             let named = self
                 .graph
                 .get(&owner.uid)
-                .filter(|present| present.is_named_by(owner));
+                .filter(|present| present.is_named_by(owner))
+                .cloned();
             match named {
                 // An owner that is being deleted in the foreground takes its dependents with it.
                 Some(present)
@@ -241,13 +256,13 @@ impl GarbageCollector {
         if left {
             return match going.as_slice() {
                 [] => Ok(()),
-                going => self.disown(uid, node, going).await,
+                going => Ok(self.disown(uid, node, going).await?),
             };
         }
         if waiting {
-            return self.delete_in_foreground(uid, node).await;
+            return Ok(self.delete_in_foreground(uid, node).await?);
         }
-        self.delete(uid, node, PropagationPolicy::Background).await
+        Ok(self.delete(uid, node, PropagationPolicy::Background).await?)
     }
 
     /// Deletes a dependent whose owner waits for it. If one of the dependent's own dependents waits in the foreground as well, they
@@ -281,27 +296,32 @@ impl GarbageCollector {
         self.patch_references(uid, node, references).await
     }
 
-    /// Whether an owner that was never seen is there after all.
-    async fn exists(&self, owner: &Owner, namespace: &str) -> Result<bool, kube::Error> {
+    /// Whether an owner that is not in the graph exists.
+    async fn exists(&mut self, owner: &Owner, namespace: &str) -> Result<bool, Failure> {
+        if self.absent.contains(owner, namespace) {
+            return Ok(false);
+        }
         let known = self
             .kinds
             .iter()
-            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind);
-        let other = match known {
-            Some(_) => None,
+            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind)
+            .cloned();
+        let kind = match known {
+            Some(kind) => Some(kind),
             None => kind_of(&self.client, &owner.api_version, &owner.kind).await?,
         };
-        let Some(kind) = known.or(other.as_ref()) else {
-            // A kind that is not served: the real collector keeps the object and tries again.
-            return Ok(true);
-        };
-        let api = api_of(
-            &self.client,
-            &kind.resource,
-            if kind.namespaced { namespace } else { "" },
-        );
+        let kind = kind.ok_or_else(|| Failure::UnknownKind {
+            api_version: owner.api_version.clone(),
+            kind: owner.kind.clone(),
+        })?;
+        let namespace = if kind.namespaced { namespace } else { "" };
+        let api = api_of(&self.client, &kind.resource, namespace);
         let found = api.get_metadata_opt(&owner.name).await?;
-        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(&owner.uid)))
+        let found = found.is_some_and(|found| found.metadata.uid.as_deref() == Some(&owner.uid));
+        if !found {
+            self.absent.add_owner(owner, namespace);
+        }
+        Ok(found)
     }
 
     async fn delete(&self, uid: &str, node: &Node, policy: PropagationPolicy) -> Result<(), kube::Error> {

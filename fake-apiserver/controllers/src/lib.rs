@@ -2,6 +2,7 @@
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
+mod absent;
 mod attributes_classes;
 mod autoscaling;
 mod binding;

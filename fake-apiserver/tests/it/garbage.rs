@@ -38,6 +38,36 @@ fn owned(finalizers: &[&str], policy: &str, then: &[Value]) -> Value {
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "gone"}]}}},
     {"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404},
 ]))]
+#[case::an_owner_whose_kind_goes_too(json!([
+    {"do": "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "code": 201, "body": {
+        "metadata": {"name": "owners.e.com"},
+        "spec": {"group": "e.com", "scope": "Namespaced", "names": {"plural": "owners", "kind": "Owner"}, "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}},
+    {"wait": 1, "do": "POST /apis/e.com/v1/namespaces/default/owners", "body": {"apiVersion": "e.com/v1", "kind": "Owner", "metadata": {"name": "o"}},
+     "code": 201, "save": {"uid": "/metadata/uid"}},
+    {"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "body": {"metadata": {"name": "d", "ownerReferences": [
+        {"apiVersion": "e.com/v1", "kind": "Owner", "name": "o", "uid": "$uid"}]}}},
+    {"do": "POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "code": 201, "body": {"metadata": {"name": "keep"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}]},
+        "validations": [{"expression": "false"}]}}},
+    {"do": "POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", "code": 201, "body": {
+        "metadata": {"name": "keep"}, "spec": {"policyName": "keep", "validationActions": ["Deny"]}}},
+    {"wait": 1, "do": "DELETE /apis/e.com/v1/namespaces/default/owners/o"},
+    {"wait": 5, "do": "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/owners.e.com"},
+    {"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d"},
+    {"do": "DELETE /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/keep"},
+    {"wait": 120, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404},
+]))]
+#[case::an_owner_whose_kind_comes_later(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "body": {"metadata": {"name": "d", "ownerReferences": [
+        {"apiVersion": "e.com/v1", "kind": "Owner", "name": "o", "uid": "gone"}]}}},
+    {"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d"},
+    {"do": "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "code": 201, "body": {
+        "metadata": {"name": "owners.e.com"},
+        "spec": {"group": "e.com", "scope": "Namespaced", "names": {"plural": "owners", "kind": "Owner"}, "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}},
+    {"wait": 120, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404},
+]))]
 #[case::a_namespace(json!([
     {"do": "POST /api/v1/namespaces", "body": {"metadata": {"name": "n"}}, "code": 201,
      "has": {"/spec/finalizers": ["kubernetes"], "/status/phase": "Active", "/metadata/labels": {"kubernetes.io/metadata.name": "n"}}},

@@ -20,7 +20,7 @@ pub(crate) struct Queue<T> {
 }
 
 impl<T: Ord + Clone> Queue<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_delay_max(FAILURE_DELAY_MAX)
     }
 
