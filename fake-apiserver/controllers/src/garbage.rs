@@ -259,6 +259,9 @@ impl GarbageCollector {
                 going => Ok(self.disown(uid, node, going).await?),
             };
         }
+        if !self.is_current(uid, node).await? {
+            return Ok(());
+        }
         if waiting {
             return Ok(self.delete_in_foreground(uid, node).await?);
         }
@@ -322,6 +325,17 @@ impl GarbageCollector {
             self.absent.add_owner(owner, namespace);
         }
         Ok(found)
+    }
+
+    /// Whether the server still has an object as the graph has it; if it has not, the watch tells. The real collector reads an object
+    /// before it deletes it, too, which gives other controllers the time to see that the owner is gone.
+    async fn is_current(&self, uid: &str, node: &Node) -> Result<bool, kube::Error> {
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        let found = api.get_metadata_opt(&node.name).await?;
+        Ok(found.is_some_and(|found| {
+            found.metadata.uid.as_deref() == Some(uid)
+                && found.metadata.resource_version.as_deref() == Some(&*node.version)
+        }))
     }
 
     async fn delete(&self, uid: &str, node: &Node, policy: PropagationPolicy) -> Result<(), kube::Error> {
