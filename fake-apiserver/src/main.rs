@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use client_kit::{Clock as _, SystemClock};
 use fake_apiserver::faults::Fault;
-use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use fake_apiserver::nodes::{Disks, ImageRegistry, Kubelet, NodeFile, NodeSpec, Scheduler, Timing};
 use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, ControllerSet, serve};
 use shared_json::Value;
@@ -151,12 +151,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// The nodes of a file, or so many plain ones.
-fn node_specs(file: Option<&Path>, count: u32) -> Result<Vec<NodeSpec>, Box<dyn std::error::Error>> {
-    match file {
-        Some(path) => Ok(NodeSpec::from_yaml(&std::fs::read_to_string(path)?)?),
-        None => Ok((1..=count).map(NodeSpec::numbered).collect()),
+/// The nodes of a file, or so many plain ones; and the images of the file.
+fn node_specs(
+    file: Option<&Path>,
+    count: u32,
+) -> Result<(Vec<NodeSpec>, ImageRegistry), Box<dyn std::error::Error>> {
+    let images = ImageRegistry::default();
+    let mut nodes = Vec::new();
+    if let Some(path) = file {
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+        let file = NodeFile::from_yaml(&text).map_err(|error| told(&error))?;
+        file.register(&images);
+        nodes = file.nodes;
     }
+    if nodes.is_empty() {
+        nodes = (1..=count).map(NodeSpec::numbered).collect();
+    }
+    Ok((nodes, images))
 }
 
 async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
@@ -169,8 +181,9 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
     if options.scheduler {
         tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());
     }
-    let (images, seed) = (ImageRegistry::default(), client_kit::Seed(options.seed));
-    for spec in node_specs(options.node_config.as_deref(), options.count)? {
+    let (seed, disks) = (client_kit::Seed(options.seed), Disks::default());
+    let (nodes, images) = node_specs(options.node_config.as_deref(), options.count)?;
+    for spec in nodes {
         let (name, images) = (spec.name.clone(), images.clone());
         let kubelet = Kubelet::new(
             client.clone(),
@@ -180,6 +193,7 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
             images,
             options.timing.timing(),
         )
+        .with_disks(disks.clone())
         .with_heartbeat(HEARTBEAT);
         tasks.spawn(async move {
             if let Err(error) = kubelet.run().await {
@@ -209,10 +223,12 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         identity,
         tokens: options.token,
     };
+    let (nodes, images) = node_specs(options.node_config.as_deref(), options.nodes)?;
     let mut builder = Cluster::builder()
         .seed(options.seed)
         .start_time(SystemClock.now())
-        .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
+        .node_specs(nodes)
+        .images(images)
         .controller_set(options.controllers)
         .authority(authority)
         .event_life(options.event_ttl)

@@ -127,6 +127,8 @@ fn repository(canonical: &str) -> &str {
 #[derive(Default)]
 struct Inner {
     known: BTreeMap<String, Image>,
+    /// By the beginning of their references, as written or canonical.
+    beginnings: BTreeMap<String, Image>,
     /// Canonical references that each node has pulled.
     pulled: BTreeSet<(String, String)>,
 }
@@ -145,11 +147,25 @@ impl ImageRegistry {
             .insert(canonical(reference), image);
     }
 
-    /// The registered image of a reference, if there is one.
+    /// Registers an image for all references that begin so and are not registered themselves.
+    pub fn set_beginning(&self, beginning: &str, image: Image) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.beginnings.insert(beginning.to_owned(), image);
+    }
+
+    /// The registered image of a reference, if there is one: its own, or that of the longest beginning.
     #[must_use]
     pub fn registered(&self, reference: &str) -> Option<Image> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.known.get(&canonical(reference)).cloned()
+        let full = canonical(reference);
+        let begins = |beginning: &str| reference.starts_with(beginning) || full.starts_with(beginning);
+        let of_beginning = || {
+            let found = inner.beginnings.iter().filter(|(beginning, _)| begins(beginning));
+            found
+                .max_by_key(|(beginning, _)| beginning.len())
+                .map(|(_, image)| image)
+        };
+        inner.known.get(&full).or_else(of_beginning).cloned()
     }
 
     /// The image of a reference.

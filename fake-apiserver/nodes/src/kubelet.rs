@@ -23,6 +23,7 @@ use super::access::KubeletPort;
 use super::admission::{self, Refusal};
 use super::containers::Containers;
 use super::critical_pods;
+use super::disks::Disks;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
@@ -41,6 +42,7 @@ pub struct Kubelet {
     pub(super) spec: NodeSpec,
     pub(super) clock: SharedClock,
     pub(super) images: ImageRegistry,
+    pub(super) disks: Disks,
     timing: Timing,
     pod_timings: Arc<PodTimings>,
     pub(super) recorder: EventRecorder,
@@ -94,6 +96,7 @@ impl Kubelet {
             spec,
             clock,
             images,
+            disks: Disks::default(),
             timing,
             pod_timings: Arc::default(),
             recorder,
@@ -115,6 +118,13 @@ impl Kubelet {
     #[must_use]
     pub fn with_heartbeat(mut self, period: Duration) -> Self {
         self.heartbeat = Some(period);
+        self
+    }
+
+    /// The disks that its pods' files are on. All nodes of a cluster share them; without this the node has disks of its own.
+    #[must_use]
+    pub fn with_disks(mut self, disks: Disks) -> Self {
+        self.disks = disks;
         self
     }
 

@@ -9,6 +9,7 @@ mod by_name;
 mod config;
 mod containers;
 mod critical_pods;
+mod disks;
 mod heartbeat;
 mod images;
 mod kubelet;
@@ -23,8 +24,9 @@ mod status;
 mod timing;
 
 pub use access::KubeletPort;
-pub use config::NodeConfigError;
+pub use config::{NodeConfigError, NodeFile};
 pub use containers::{ContainerInfo, Containers};
+pub use disks::Disks;
 pub use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;

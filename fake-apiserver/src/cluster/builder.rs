@@ -12,7 +12,7 @@ use controllers::{
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, PodTimings, Scheduler, Switch, Timing};
+use nodes::{Containers, Disks, ImageRegistry, Kubelet, NodeSpec, PodTimings, Scheduler, Switch, Timing};
 use pki::Authority;
 use server::{EVENT_LIFE, Server, Webhook};
 use shared_json::Value;
@@ -326,6 +326,7 @@ impl ClusterBuilder {
         }
         let pod_timings = Arc::new(PodTimings::new(self.pod_timings));
         let mut switches = BTreeMap::new();
+        let disks = Disks::default();
         for node in self.nodes {
             let switch = Switch::default();
             let name = node.name.clone();
@@ -338,6 +339,7 @@ impl ClusterBuilder {
                 self.timing.clone(),
             )
             .with_switch(&switch)
+            .with_disks(disks.clone())
             .with_pod_timings(Arc::clone(&pod_timings))
             .with_containers(self.containers.clone());
             if let Some(period) = self.heartbeat {

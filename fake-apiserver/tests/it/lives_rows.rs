@@ -516,6 +516,13 @@ fn hooks_and_deadlines() {
         "Running ready a:running",
         "a Started",
     );
+    // The command of a hook dies with the container's program.
+    check(
+        json!({"containers": [with(sh("a", "sleep 1"), json!({"lifecycle": {"postStart": {"exec": {"command": ["sleep", "30"]}}}}))]}),
+        4,
+        "Running ContainersNotReady a:waiting(PostStartHookError)",
+        "a FailedPostStartHook: PostStartHook failed",
+    );
     let mut limited = of("Never", json!([sh("a", "sleep 600")]));
     limited["activeDeadlineSeconds"] = json!(4);
     limited["terminationGracePeriodSeconds"] = json!(1);

@@ -15,6 +15,7 @@ mod custom;
 mod deadline_rows;
 mod decisions;
 mod deletions;
+mod disk_rows;
 mod endings_rows;
 mod endpoints;
 mod event_lives;

@@ -450,3 +450,39 @@ fn startup() {
         ],
     );
 }
+
+/// A probe for a page of a web server fails once the page is moved away.
+#[test]
+fn pages_of_web_servers() {
+    const HTDOCS: &str = "/usr/local/apache2/htdocs";
+    let page = |path: &str| json!({"readinessProbe": {"httpGet": {"path": path, "port": 80}, "periodSeconds": 1, "failureThreshold": 1}});
+    let run = |script: String| json!({"exec": {"command": ["sh", "-c", script]}});
+    let away = json!({"lifecycle": {"postStart": run(format!("mv {HTDOCS}/index.html /tmp/"))}});
+    let back = json!({"livenessProbe": with(run(format!("mv /tmp/index.html {HTDOCS}/ || true")), json!({"initialDelaySeconds": 10}))});
+    let missing = "a Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 404";
+    let server = |image: &str, more: &[&Value]| {
+        let more = more.iter().map(|more| (*more).clone());
+        pod_of(json!([more.fold(json!({"name": "a", "image": image}), with)]))
+    };
+    check(
+        server("httpd:2.4", &[&page("/index.html")]),
+        &[(5, RUNS, "!Unhealthy")],
+    );
+    check(
+        server("httpd:2.4", &[&page("/index.html"), &away]),
+        &[(5, WAITS, missing), (30, WAITS, missing)],
+    );
+    check(
+        server("httpd:2.4", &[&page("/index.html"), &away, &back]),
+        &[(8, WAITS, missing), (30, RUNS, missing)],
+    );
+    // Other paths are taken to be there, and so is everything that other programs serve.
+    check(
+        server("httpd:2.4", &[&page("/healthz"), &away]),
+        &[(5, RUNS, "!Unhealthy")],
+    );
+    check(
+        server("app:1", &[&page("/index.html"), &away]),
+        &[(5, "Running ContainersNotReady", "FailedPostStartHook")],
+    );
+}

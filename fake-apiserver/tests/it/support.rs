@@ -56,9 +56,14 @@ pub(crate) async fn send(
 /// * `events`: for a watch, the lines expected of it, as `ADDED name`;
 /// * `save`: names for values of the answer, by pointer; `wait`: seconds to run before the request.
 pub(crate) fn play(controllers: bool, steps: Value) {
+    play_on(0, controllers, steps);
+}
+
+/// The same on a cluster with so many nodes.
+pub(crate) fn play_on(nodes: u32, controllers: bool, steps: Value) {
     simulate(move || async move {
         let cluster = Cluster::builder()
-            .nodes(0)
+            .nodes(nodes)
             .controllers(controllers)
             .start()
             .await

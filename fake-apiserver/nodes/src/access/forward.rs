@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use shared_json::{Array, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::programs::Run;
+use crate::programs::{Run, STOCK_PAGE};
 
 /// Where servers of files keep them.
 const ROOTS: [&str; 3] = [
@@ -67,6 +67,11 @@ fn page(run: &Run, who: &str, method: &str, path: &str) -> (StatusCode, Vec<u8>)
         .iter()
         .filter(|_| !name.contains(".."))
         .find_map(|root| run.files.read(&format!("{root}{name}")).ok());
+    if run.files.finds_page(&name) == Some(false) {
+        return (StatusCode::NOT_FOUND, b"404 page not found\n".to_vec());
+    }
+    // The stock page of an image says less than the pod's name.
+    let file = file.filter(|content| content != STOCK_PAGE);
     let told = || format!("{who}request: {method} {path}\n").into_bytes();
     (StatusCode::OK, file.unwrap_or_else(told))
 }

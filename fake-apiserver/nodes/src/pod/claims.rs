@@ -1,5 +1,7 @@
 //! Claims of volumes and devices that a pod waits for.
 
+use std::sync::Arc;
+
 use client_kit::EventType;
 use machinery::meta::{ObjectMeta as _, at, text};
 use shared_json::Value;
@@ -82,9 +84,10 @@ impl PodWorker {
         false
     }
 
-    async fn without_volumes(&self) -> Option<String> {
+    async fn without_volumes(&mut self) -> Option<String> {
         let (mut names, mut reasons) = (Vec::new(), Vec::new());
-        for volume in items(&self.pod, "volumes") {
+        let pod = Arc::clone(&self.pod);
+        for volume in items(&pod, "volumes") {
             let claim = match volume.pointer("/persistentVolumeClaim/claimName") {
                 Some(name) => name.as_str().unwrap_or_default().to_owned(),
                 None if volume.get("ephemeral").is_some() => {
@@ -94,7 +97,12 @@ impl PodWorker {
             };
             let namespace = self.pod.namespace();
             let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-            if let Some(why) = unbound(self.get(&path).await.as_ref(), &claim) {
+            let found = self.get(&path).await;
+            if let Some(found) = &found {
+                let behind = text(found, "spec.volumeName").to_owned();
+                self.claimed.insert(text(volume, "name").to_owned(), behind);
+            }
+            if let Some(why) = unbound(found.as_ref(), &claim) {
                 names.push(text(volume, "name").to_owned());
                 reasons.push(format!("error processing PVC {namespace}/{claim}: {why}"));
             }

@@ -7,7 +7,10 @@ use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::worker::PodWorker;
-use crate::programs::exec;
+use crate::programs::{Output, exec};
+
+/// The exit code of a command that a signal ended at once.
+const KILLED: i32 = 137;
 
 /// The strings of a list.
 pub(super) fn strings(list: Option<&Value>) -> Vec<String> {
@@ -46,7 +49,13 @@ impl PodWorker {
                     Err("connection refused".to_owned())
                 };
             }
-            let (code, out) = exec(&argv, &run.files, &run.env, pod.name(), &run.clock).await;
+            let command = exec(&argv, &run.files, &run.env, pod.name(), &run.clock);
+            // A command dies with the program of its container.
+            let (code, out) = tokio::select! {
+                biased;
+                () = run.logs.closed() => (KILLED, Output::default()),
+                done = command => done,
+            };
             // A program that is only known to serve has commands of its own.
             if code == 0 || (code == 127 && unknown_succeeds) {
                 return Ok(());

@@ -144,6 +144,12 @@ impl Probes {
     }
 }
 
+/// The path that a probe gets; empty if it is not one by HTTP.
+fn path_of(probe: &Value) -> &str {
+    let path = at(probe, "httpGet.path").and_then(Value::as_str);
+    path.unwrap_or_default()
+}
+
 /// The answer of a scripted program.
 fn scripted(answers: &[ProbeAnswer], since: Duration) -> Result<(), String> {
     let now_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
@@ -175,7 +181,9 @@ impl PodWorker {
             return Ok(());
         };
         // What can never answer otherwise needs to be asked only until its answer counts.
-        let constant = process.serves.is_some() && at(&spec, "exec").is_none();
+        let constant = process.serves.is_some()
+            && at(&spec, "exec").is_none()
+            && process.run.files.finds_page(path_of(&spec)).is_none();
         let answer = self.ask(&name, probe, &spec).await;
         let Some(state) = self.probes.states.get_mut(&(name.clone(), probe)) else {
             return Ok(());
@@ -312,7 +320,10 @@ impl PodWorker {
             };
         }
         if process.run.listens {
-            return Ok(());
+            return match process.run.files.finds_page(path_of(spec)) {
+                Some(false) => Err("HTTP probe failed with statuscode: 404".to_owned()),
+                _ => Ok(()),
+            };
         }
         let ip = &self.record.pod_ip;
         let port = |field: &str| self.port_of(name, at(spec, field).unwrap_or(&Value::Null));

@@ -18,7 +18,8 @@ use super::worker::{Gone, PodWorker};
 use crate::containers::{ContainerInfo, Handle};
 use crate::images;
 use crate::programs::{
-    Exit, Files, ImageProgram, Launch, Surroundings, Volume, argv_of, launch, program_of, task_of,
+    Exit, Files, ImageProgram, Launch, Surroundings, Volume, argv_of, document_root, launch, program_of,
+    task_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -372,7 +373,7 @@ impl PodWorker {
                 env,
                 hostname: hostname.to_owned(),
                 clock: Arc::clone(&self.kubelet.clock),
-                files: Files::with_mounts(mounts),
+                files: Files::with_mounts(mounts).with_pages(document_root(image)),
                 stdin: flag("stdin"),
                 tty: flag("tty"),
                 stdin_once: flag("stdinOnce"),

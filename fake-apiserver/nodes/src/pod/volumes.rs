@@ -83,6 +83,13 @@ impl PodWorker {
     }
 
     async fn content(&self, volume: &Value) -> Result<Volume, String> {
+        let disks = &self.kubelet.disks;
+        if let Some(persistent) = self.claimed.get(name_of(volume)) {
+            return Ok(disks.of_volume(persistent));
+        }
+        if let Some(path) = volume.pointer("/hostPath/path").and_then(Value::as_str) {
+            return Ok(disks.of_node(&self.kubelet.spec.name, path));
+        }
         let content = Volume::default();
         let projected = volume.pointer("/projected/sources").and_then(Value::as_array);
         if projected.is_some_and(|sources| is_of_account(sources)) {

@@ -74,6 +74,8 @@ pub(crate) struct PodWorker {
     pub(super) probes: Probes,
     /// The volumes that the pod's containers share, by name.
     pub(super) volumes: ByName<Volume>,
+    /// The PersistentVolumes behind the pod's volumes, by the volume's name.
+    pub(super) claimed: BTreeMap<String, String>,
     pub(super) mounted: bool,
     pub(super) mount_tries: u32,
     /// Containers to kill in the next pass, and why.
@@ -159,6 +161,7 @@ impl PodWorker {
             pulls: Backoff::default(),
             probes: Probes::default(),
             volumes: ByName::default(),
+            claimed: BTreeMap::new(),
             mounted: false,
             mount_tries: 0,
             condemned: BTreeMap::new(),

@@ -42,6 +42,8 @@ const TABLE: &[(&[&str], Builtin)] = &[
     (&["rmdir"], rmdir),
     (&["touch"], touch),
     (&["mkdir"], mkdir),
+    (&["find"], find),
+    (&["dd"], dd),
     (&["env", "printenv"], env),
     (&["hostname"], |call| {
         let text = format!("{}\n", call.shell.hostname);
@@ -140,6 +142,7 @@ pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
             files <= counts || dash
         }
         "tee" => true,
+        "dd" => !arguments.iter().any(|text| text.starts_with("if=")),
         "tar" => tar::reads_input(arguments),
         _ => false,
     }
@@ -393,6 +396,10 @@ fn move_or_copy(call: &mut Call<'_>, remove: bool) -> i32 {
             }
             Ok(())
         });
+        if done.is_ok() && call.flag('v') {
+            let done = if remove { "renamed " } else { "" };
+            call.print(&format!("{done}'{source}' -> '{to}'\n"));
+        }
         if let Err(error) = done {
             status = call.complain(&if remove {
                 format!("mv: can't rename '{source}': {error}")
@@ -453,6 +460,73 @@ fn touch(call: &mut Call<'_>) -> i32 {
         }
     }
     status
+}
+
+/// Prints the paths and all below them; tests of `find` are not known.
+fn find(call: &mut Call<'_>) -> i32 {
+    let here = ".".to_owned();
+    let mut open: Vec<String> = call.operands().into_iter().rev().cloned().collect();
+    if open.is_empty() {
+        open.push(here);
+    }
+    let mut status = 0;
+    while let Some(name) = open.pop() {
+        let path = call.path(&name);
+        if !call.shell.files.exists(&path) {
+            status = call.complain(&format!("find: {name}: No such file or directory"));
+            continue;
+        }
+        call.print(&format!("{name}\n"));
+        if call.shell.files.is_dir(&path) {
+            let names = call.shell.files.list(&path).unwrap_or_default();
+            let folder = name.trim_end_matches('/');
+            open.extend(names.iter().rev().map(|below| format!("{folder}/{below}")));
+        }
+    }
+    status
+}
+
+/// Copies `bs` times `count` bytes from `if=` to `of=`; all bytes without `count`.
+fn dd(call: &mut Call<'_>) -> i32 {
+    /// More is never written to a file.
+    const BYTES_MAX: usize = 1 << 20;
+    let value = |name: &str| {
+        let pairs = call.arguments.iter().filter_map(|text| text.split_once('='));
+        pairs
+            .rev()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    let number = |name: &str| value(name).map(|text| text.parse::<usize>());
+    let (size, count) = match (number("bs").transpose(), number("count").transpose()) {
+        (Ok(size), Ok(count)) => (size.unwrap_or(512), count),
+        _ => return call.complain("dd: invalid number"),
+    };
+    let limit = count.map_or(BYTES_MAX, |count| size.saturating_mul(count).min(BYTES_MAX));
+    let mut content = match value("if") {
+        None => call.streams.input.take(),
+        Some(zero) if zero == "/dev/zero" => vec![0; limit],
+        Some(file) => match call.shell.files.read(&call.path(&file)) {
+            Ok(content) => content,
+            Err(error) => return call.complain(&format!("dd: can't open '{file}': {error}")),
+        },
+    };
+    content.truncate(limit);
+    match value("of") {
+        None => call.streams.out.write(&content),
+        Some(file) => {
+            if let Err(error) = call.shell.files.write(&call.path(&file), &content, false) {
+                return call.complain(&format!("dd: can't open '{file}': {error}"));
+            }
+        }
+    }
+    let (whole, part) = (
+        content.len() / size.max(1),
+        usize::from(content.len() % size.max(1) != 0),
+    );
+    let records = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
+    call.streams.err.write(records.as_bytes());
+    0
 }
 
 fn mkdir(call: &mut Call<'_>) -> i32 {

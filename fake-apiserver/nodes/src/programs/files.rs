@@ -8,6 +8,10 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 /// How many files a tree may have.
 const FILES_MAX: usize = 10_000;
 
+/// The HTTP path of the page that the images of web servers bring, and its content.
+const INDEX: &str = "/index.html";
+pub(crate) const STOCK_PAGE: &[u8] = b"<html><body><h1>It works!</h1></body></html>\n";
+
 /// The directories that every image has.
 const FOLDERS: [&str; 9] = [
     "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
@@ -69,6 +73,8 @@ pub(crate) struct Files {
     root: Arc<OnceLock<Volume>>,
     /// Mount path (without a slash at its end) to volume, longest first.
     mounts: Vec<(String, Volume)>,
+    /// The path of the page that the image brings.
+    page: Option<String>,
 }
 
 impl Default for Files {
@@ -146,6 +152,7 @@ impl Files {
         let files = Self {
             root: Arc::default(),
             mounts,
+            page: None,
         };
         // What is mounted below another mount is below a directory there.
         for (path, _) in &files.mounts {
@@ -157,13 +164,35 @@ impl Files {
         files
     }
 
-    /// The root with the directories that every image has, and those in which something is mounted.
+    /// The files of an image that serves pages from the directory `folder`: it brings the stock page, unless a volume hides it.
+    pub(crate) fn with_pages(mut self, folder: Option<&str>) -> Self {
+        let page = folder.map(|folder| format!("{folder}{INDEX}"));
+        self.page = page.filter(|page| self.mounted(page).is_none());
+        self
+    }
+
+    /// Whether a web server finds the page of an HTTP path; none if the image does not bring that page.
+    pub(crate) fn finds_page(&self, path: &str) -> Option<bool> {
+        let page = self.page.as_deref().filter(|_| path == INDEX)?;
+        // A root that was never made is as the image brought it.
+        Some(self.root.get().is_none() || self.is_file(page))
+    }
+
+    /// The root with the directories that every image has, those in which something is mounted, and the image's page.
     fn root(&self) -> &Volume {
         self.root.get_or_init(|| {
             let mounts = self.mounts.iter().map(|(path, _)| path.as_str());
-            let all = FOLDERS.into_iter().chain(mounts).flat_map(with_parents);
+            let pages = self.page.iter().map(|page| parent(page));
+            let all = FOLDERS
+                .into_iter()
+                .chain(mounts)
+                .chain(pages)
+                .flat_map(with_parents);
             let own = all.filter(|path| self.mounted(path).is_none());
-            let tree = Tree(own.map(|path| (path, None)).collect());
+            let mut tree = Tree(own.map(|path| (path, None)).collect());
+            if let Some(page) = &self.page {
+                tree.0.insert(page.clone(), Some(STOCK_PAGE.to_vec()));
+            }
             Volume {
                 tree: Arc::new(Mutex::new(tree)),
                 part: Arc::default(),

@@ -18,11 +18,11 @@ mod session;
 mod shell;
 mod tar;
 
-pub(super) use files::{Files, Volume};
+pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, ProbeAnswer, Program, Reply};
-pub(super) use script::{argv_of, program_of, task_of};
+pub(super) use script::{argv_of, document_root, program_of, task_of};
 pub(super) use session::{attach, exec_session};
 pub(super) use shell::exec;

@@ -149,6 +149,7 @@ pub(crate) fn launch<K: Send + 'static>(
                     Some(program) => scripted(program, number, stop, asked, &run.logs).await,
                     None => Exit::default(),
                 };
+                run.logs.close();
                 // The worker may be gone; then nobody wants to know.
                 let _ = exits.unbounded_send((key, exit));
             };
@@ -161,10 +162,11 @@ pub(crate) fn launch<K: Send + 'static>(
             let task = async move {
                 let code = tokio::select! {
                     biased;
-                    code = program.run(logs) => code,
+                    code = program.run(logs.clone()) => code,
                     // Whoever would ask is gone together with this task.
                     Ok(_) = asked.wait_for(|asked| *asked) => TERMINATED,
                 };
+                logs.close();
                 let exit = Exit {
                     code,
                     ..Exit::default()
@@ -189,8 +191,10 @@ pub(crate) fn launch<K: Send + 'static>(
                 streams.input = input.clone();
                 streams.prompts = run.tty;
             }
+            let run = Arc::clone(&run);
             let task = async move {
                 let code = shell.run_argv(&argv, &streams).await;
+                run.logs.close();
                 let _ = exits.unbounded_send((
                     key,
                     Exit {

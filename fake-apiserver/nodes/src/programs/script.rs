@@ -189,6 +189,15 @@ pub(super) fn short_name(image: &str) -> &str {
     name.split([':', '@']).next().unwrap_or_default()
 }
 
+/// Where the image of a known web server keeps its pages.
+pub(crate) fn document_root(image: &str) -> Option<&'static str> {
+    match short_name(image) {
+        "nginx" => Some("/usr/share/nginx/html"),
+        "httpd" => Some("/usr/local/apache2/htdocs"),
+        _ => None,
+    }
+}
+
 /// The program of a container in a pod that is to end (`restartPolicy` `Never` or `OnFailure`) whose image and command are
 /// unknown: it does its work for a moment and ends well, so that a Job completes. None if the pod is to serve, or if the image
 /// is one of a known server.

@@ -45,6 +45,28 @@ fn clock() -> SharedClock {
     "mv: can't rename '/a/b': Is a directory\n"
 )]
 #[case("touch /tmp/a && mv /tmp/a /tmp/b && ls /tmp", 0, "b\n")]
+#[case(
+    "echo a > /tmp/a; mv -v /tmp/a /home/; mv -v /tmp/a /home/ || true",
+    0,
+    "renamed '/tmp/a' -> '/home/a'\nmv: can't rename '/tmp/a': No such file or directory\n"
+)]
+#[case(
+    "mkdir -p /x/y; touch /x/y/b /x/a; find /x; find /none",
+    1,
+    "/x\n/x/a\n/x/y\n/x/y/b\nfind: /none: No such file or directory\n"
+)]
+#[case("cd /x 2>/dev/null; cd /home; touch a; find", 0, ".\n./a\n")]
+#[case(
+    "dd if=/dev/zero of=/tmp/z bs=3 count=2; wc -c < /tmp/z",
+    0,
+    "2+0 records in\n2+0 records out\n6\n"
+)]
+#[case(
+    "printf abcde | dd bs=2 2>/dev/null; dd if=/none",
+    1,
+    "abcdedd: can't open '/none': No such file or directory\n"
+)]
+#[case("dd bs=x if=/dev/zero", 1, "dd: invalid number\n")]
 #[case("nonsense", 127, "sh: nonsense: not found\n")]
 #[case("hostname; env | grep ^HOSTNAME", 0, "web-0\nHOSTNAME=web-0\n")]
 #[case("(exit 4); echo $?", 0, "4\n")]
