@@ -47,20 +47,15 @@ pub(super) fn error(
         Ok(list) => list,
         Err(error) => return Some(error.to_string()),
     };
-    let counts = |rule: &&Rule| match &rule.selector {
-        None => true,
-        Some(selector) => Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels)),
+    let expressions = match expressions(&list.rules, labels) {
+        Ok(expressions) => expressions,
+        Err(why) => return Some(why),
     };
-    let rules: Vec<&Rule> = list.rules.iter().filter(counts).collect();
-    if rules.is_empty() {
+    // Rules that count and have no expression say nothing.
+    if expressions.is_empty() {
         return (!allowed_by_default)
             .then(|| "sidecarSet patch metadata annotation is not allowed".to_owned());
     }
-    let expressions: Vec<Regex> = rules
-        .iter()
-        .flat_map(|rule| &rule.allowed_annotation_key_exprs)
-        .filter_map(|expression| Regex::new(expression).ok())
-        .collect();
     let mut keys = patches
         .iter()
         .flat_map(|patch| patch.annotations.iter().flatten())
@@ -69,6 +64,23 @@ pub(super) fn error(
     Some(format!(
         "sidecarSet patch metadata annotation({refused}) is not allowed"
     ))
+}
+
+/// The expressions of the rules that count for a set with these labels; or why one cannot be read.
+fn expressions(rules: &[Rule], labels: &Labels) -> Result<Vec<Regex>, String> {
+    let mut found = Vec::new();
+    for rule in rules {
+        if let Some(selector) = &rule.selector {
+            let selector = Selector::try_from(selector.clone()).map_err(|error| error.to_string())?;
+            if !selector.matches(labels) {
+                continue;
+            }
+        }
+        for expression in &rule.allowed_annotation_key_exprs {
+            found.push(Regex::new(expression).map_err(|error| error.to_string())?);
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -113,6 +125,27 @@ mod tests {
         Some("sidecarSet patch metadata annotation is not allowed")
     )]
     #[case::no_rule_counts_by_default(Some(LIST), true, "red", "a", None)]
+    #[case::no_expressions_by_default(
+        Some(r#"{"rules":[{"annotationKeyExprs":["a"]}]}"#),
+        true,
+        "red",
+        "a",
+        None
+    )]
+    #[case::no_expressions(
+        Some(r#"{"rules":[{}]}"#),
+        false,
+        "red",
+        "a",
+        Some("sidecarSet patch metadata annotation is not allowed")
+    )]
+    #[case::no_expression(
+        Some(r#"{"rules":[{"allowedAnnotationKeyExprs":["[a"]}]}"#),
+        true,
+        "red",
+        "a",
+        Some("regex parse error:\n    [a\n    ^\nerror: unclosed character class")
+    )]
     #[case::for_all(
         Some(r#"{"rules":[{"allowedAnnotationKeyExprs":["^a$"]}]}"#),
         false,
