@@ -1,6 +1,7 @@
 //! The kubelet of a simulated node: watches its pods and gives each a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ pub struct Kubelet {
     shortage: Mutex<Shown>,
     /// The pods here, by uid.
     pods: Mutex<BTreeMap<Text, Mailbox>>,
+    /// How many pods have come.
+    arrivals: AtomicU64,
     /// Those whose resize waits for room, by uid.
     waiting: Mutex<BTreeSet<String>>,
     /// Held while an image comes: the next one waits for that, in the order in which they were asked for (`serializeImagePulls`).
@@ -108,6 +111,7 @@ impl Kubelet {
             connected: Connected::always(),
             shortage: Mutex::default(),
             pods: Mutex::default(),
+            arrivals: AtomicU64::default(),
             waiting: Mutex::default(),
             pulling: tokio::sync::Mutex::default(),
         }
@@ -321,15 +325,16 @@ impl Kubelet {
 
     /// The first resource that the node lacks for a pod, beside the others here; none if there is room.
     pub(super) fn room_for(&self, pod: &Value) -> Option<Insufficient> {
-        self.lacking(pod).into_iter().next()
+        self.lacking(pod, u64::MAX).into_iter().next()
     }
 
-    fn lacking(&self, pod: &Value) -> Vec<Insufficient> {
+    /// The lacking resources, beside the pods that came before that arrival.
+    fn lacking(&self, pod: &Value, arrival: u64) -> Vec<Insufficient> {
         let waiting = lock(&self.waiting).clone();
         let mut others = Vec::new();
         for mailbox in lock(&self.pods).values() {
-            let other = mailbox.look(|mail| Arc::clone(&mail.pod));
-            if other.uid() != pod.uid() && !is_over(&other) {
+            let (other, came) = mailbox.look(|mail| (Arc::clone(&mail.pod), mail.arrival));
+            if other.uid() != pod.uid() && came < arrival && !is_over(&other) {
                 let waits = waiting.contains(other.uid());
                 let count = if waits { Count::Given } else { Count::Most };
                 others.push(requests(&other, count));
@@ -353,12 +358,18 @@ impl Kubelet {
                 self.spec.object("")
             }
         };
+        // Pods are admitted in the order in which they come: a later one takes nothing from an earlier one.
+        let own = lock(&self.pods)
+            .get(pod.uid())
+            .map(|mailbox| mailbox.look(|mail| mail.arrival));
+        let arrival = own.unwrap_or(u64::MAX);
         let others: Vec<Arc<Value>> = lock(&self.pods)
             .values()
-            .map(|mailbox| mailbox.look(|mail| Arc::clone(&mail.pod)))
-            .filter(|other| other.uid() != pod.uid() && !is_over(other))
+            .map(|mailbox| mailbox.look(|mail| (Arc::clone(&mail.pod), mail.arrival)))
+            .filter(|(other, came)| other.uid() != pod.uid() && *came < arrival && !is_over(other))
+            .map(|(other, _)| other)
             .collect();
-        let lacking = self.lacking(pod);
+        let lacking = self.lacking(pod, arrival);
         if lacking.is_empty() || !critical_pods::is_critical(pod) {
             return admission::misfit(pod, &node, &others, lacking.into_iter().next());
         }
@@ -462,7 +473,8 @@ impl Kubelet {
                 }
             }
             None => {
-                let (mailbox, inbox) = Mailbox::new(Arc::clone(&pod));
+                let arrival = self.arrivals.fetch_add(1, Ordering::Relaxed);
+                let (mailbox, inbox) = Mailbox::new(Arc::clone(&pod), arrival);
                 let random: Random = self.seed.fork(&pod_name(&pod)).random();
                 let timing = self.pod_timings.next(pod.name());
                 let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random, timing);

@@ -18,6 +18,8 @@ pub(super) struct Mail {
     pub eviction: Option<Arc<Eviction>>,
     /// How often the node has asked to look at a resize again.
     pub resize_asked: u32,
+    /// How many pods came to the node before.
+    pub arrival: u64,
 }
 
 /// The node's side. When it is dropped the worker has nothing more to do.
@@ -53,12 +55,13 @@ impl Shared {
 
 impl Mailbox {
     /// A mailbox with a pod in it, and its reader.
-    pub(super) fn new(pod: Arc<Value>) -> (Self, Inbox) {
+    pub(super) fn new(pod: Arc<Value>, arrival: u64) -> (Self, Inbox) {
         let state = State {
             mail: Mail {
                 pod,
                 eviction: None,
                 resize_asked: 0,
+                arrival,
             },
             version: 0,
             is_closed: false,
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_read_once_and_the_end_is_seen() {
-        let (mailbox, mut inbox) = Mailbox::new(Arc::new(json!(1)));
+        let (mailbox, mut inbox) = Mailbox::new(Arc::new(json!(1)), 0);
         assert_eq!(
             (inbox.has_changed(), inbox.changed().now_or_never()),
             (Ok(false), None)
@@ -177,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_wait_are_woken() {
-        let (mailbox, mut inbox) = Mailbox::new(Arc::new(json!(1)));
+        let (mailbox, mut inbox) = Mailbox::new(Arc::new(json!(1)), 0);
         let mut other = mailbox.subscribe();
         let waiting = tokio::spawn(async move {
             inbox.changed().await.expect("not closed");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fake_apiserver::Cluster;
 use shared_json::{Value, json};
 
-use crate::support::{request, send, simulate};
+use crate::support::{play_on, request, send, simulate, with};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -421,4 +421,20 @@ fn a_node_takes_what_fits() {
         much,
         "Failed OutOfmemory: Pod was rejected: Node didn't have enough resource: memory, requested: 35433480192, used: 0, capacity: 34359738368",
     );
+}
+
+/// Of pods that come at once and exclude each other, the first one stays.
+#[test]
+fn the_first_of_several_is_admitted() {
+    let ports = json!({"ports": [{"containerPort": 80, "hostPort": 8080}]});
+    let cores = json!({"resources": {"requests": {"cpu": "5"}}});
+    for more in [ports, cores] {
+        let container = with(json!({"name": "c", "image": "nginx:1"}), more);
+        let make = |name: &str| json!({"do": format!("POST {PODS}"), "code": 201, "body": {"metadata": {"name": name}, "spec": {"nodeName": "node1", "containers": [container]}}});
+        let is = |name: &str, phase: &str| json!({"do": format!("GET {PODS}/{name}"), "has": {"/status/phase": phase}});
+        let (mut wait, last) = (is("b", "Running"), is("a", "Failed"));
+        wait["wait"] = json!(30);
+        let steps = vec![make("b"), make("a"), wait, last];
+        play_on(1, true, Value::from(steps));
+    }
 }

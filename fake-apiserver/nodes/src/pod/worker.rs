@@ -557,6 +557,7 @@ impl PodWorker {
             pod: newest,
             eviction,
             resize_asked,
+            arrival: _,
         } = self.inbox.read();
         self.eviction = eviction;
         if std::mem::replace(&mut self.resize_asked, resize_asked) != resize_asked {
