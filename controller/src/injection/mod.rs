@@ -4,7 +4,7 @@
 
 pub(crate) mod budgets;
 mod pod;
-mod pod_states;
+pub(crate) mod pod_states;
 pub(crate) mod sidecars;
 pub(crate) mod spreads;
 
