@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 26] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "DaemonSet",
     "EphemeralJob",
+    "NodePodProbe",
     "PersistentPodState",
+    "PodProbeMarker",
     "PodUnavailableBudget",
     "ResourceDistribution",
     "SidecarSet",
@@ -22,7 +24,9 @@ const KINDS: [&str; 22] = [
     "cloneset::",
     "daemonset::",
     "ephemeraljob::",
+    "nodepodprobe::",
     "persistentpodstate::",
+    "podprobemarker::",
     "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
@@ -30,13 +34,15 @@ const KINDS: [&str; 22] = [
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 11] = [
+const ROOMS: [&str; 13] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
     "ephemeraljob",
+    "nodepodprobe",
     "persistentpodstate",
+    "podprobemarker",
     "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
@@ -45,9 +51,10 @@ const ROOMS: [&str; 11] = [
 ];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
-const INJECTION_ROOMS: [&str; 4] = [
+const INJECTION_ROOMS: [&str; 5] = [
     "injection/budgets/",
     "injection/pod_states/",
+    "injection/probes/",
     "injection/sidecars/",
     "injection/spreads/",
 ];

@@ -12,8 +12,10 @@ pub mod cloneset;
 mod crds;
 mod daemonset;
 mod ephemeraljob;
+mod nodepodprobe;
 mod options;
 mod persistentpodstate;
+mod podprobemarker;
 mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
@@ -33,7 +35,9 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &nodepodprobe::WORKLOAD,
     &persistentpodstate::WORKLOAD,
+    &podprobemarker::WORKLOAD,
     &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
