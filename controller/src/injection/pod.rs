@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 
 use super::{budgets, pod_states, probes, sidecars, spreads};
 use crate::api::labels;
+use crate::gates::FeatureGates;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
+
+/// The feature gate with which every pod gets the readiness gate.
+const ALL_PODS_GATE: &str = "KruisePodReadinessGate";
 
 /// The webhooks of pods.
 pub(crate) const WEBHOOKS: &[Webhook] = &[
@@ -75,7 +79,9 @@ async fn guard(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
-    add_gate(&mut changed);
+    if is_guarded(&changed, &request.surroundings.gates) {
+        add_gate(&mut changed);
+    }
     spreads::place(&mut changed, request).await?;
     sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
@@ -101,11 +107,13 @@ pub(super) fn controller_group(pod: &Value) -> Option<&str> {
     owner.get("apiVersion")?.as_str()?.split('/').next()
 }
 
-/// Gives a pod that one of OpenKruise's workloads controls its readiness gate.
+/// Whether a pod gets the readiness gate: one that a workload of OpenKruise controls, or any with the feature gate for that.
+fn is_guarded(pod: &Value, gates: &FeatureGates) -> bool {
+    controller_group(pod) == Some("apps.kruise.io") || gates.is_on(ALL_PODS_GATE)
+}
+
+/// Gives a pod its readiness gate.
 fn add_gate(pod: &mut Value) {
-    if controller_group(pod) != Some("apps.kruise.io") {
-        return;
-    }
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
