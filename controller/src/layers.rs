@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 26] = [
+const KINDS: [&str; 28] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
+    "ContainerRecreateRequest",
     "DaemonSet",
     "EphemeralJob",
     "NodePodProbe",
@@ -30,11 +31,12 @@ const KINDS: [&str; 26] = [
     "podunavailablebudget::",
     "resourcedistribution::",
     "sidecarset::",
+    "sidecarterminator::",
     "statefulset::",
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
@@ -46,6 +48,7 @@ const ROOMS: [&str; 13] = [
     "podunavailablebudget",
     "resourcedistribution",
     "sidecarset",
+    "sidecarterminator",
     "statefulset",
     "workloadspread",
 ];

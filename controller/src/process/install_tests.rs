@@ -158,7 +158,7 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 #[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
 #[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
 #[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

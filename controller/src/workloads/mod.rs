@@ -19,6 +19,7 @@ mod podprobemarker;
 mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
+mod sidecarterminator;
 mod statefulset;
 mod workload;
 mod workloadspread;
@@ -41,6 +42,7 @@ pub const ALL: &[&Workload] = &[
     &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
+    &sidecarterminator::WORKLOAD,
     &statefulset::WORKLOAD,
     &workloadspread::WORKLOAD,
 ];

@@ -1,6 +1,7 @@
 //! Version `v1alpha1` of the groups `apps.kruise.io` and `policy.kruise.io`.
 
 mod cloneset;
+mod container_recreate_request;
 mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
@@ -14,6 +15,9 @@ mod strategy;
 mod workload_spread;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
+pub use container_recreate_request::{
+    ContainerRecreateRequest, ContainerRecreateRequestSpec, RecreateStrategy, RecreatedContainer,
+};
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};

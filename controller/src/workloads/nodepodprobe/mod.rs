@@ -24,7 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     crds: &[Crd {
         json: include_str!("../../../../fixtures/crds/nodepodprobes.apps.kruise.io.json"),
         gate: Some(GATE),
-        needed_by: &[],
+        needed_by: &[GATE],
     }],
     rbac: &[
         Right::new("apps.kruise.io", "nodepodprobes", OWN).with(GATE),

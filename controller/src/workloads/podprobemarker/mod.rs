@@ -26,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     crds: &[Crd {
         json: include_str!("../../../../fixtures/crds/podprobemarkers.apps.kruise.io.json"),
         gate: Some(GATE),
-        needed_by: &[],
+        needed_by: &[GATE],
     }],
     rbac: &[
         Right::new("apps.kruise.io", "podprobemarkers", OWN).with(GATE),
