@@ -2,9 +2,8 @@
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
 //! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
-//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were. [`normalise`] is the only
-//! place that masks values
-//! which differ between runs.
+//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were,
+//! [`probes`] probes of nodes. [`normalise`] is the only place that masks values which differ between runs.
 
 mod budgets;
 mod distributed;
@@ -13,6 +12,7 @@ mod jobs;
 mod normalise;
 mod pod_states;
 mod pods;
+mod probes;
 mod raced;
 mod sidecars;
 mod spreads;
@@ -48,6 +48,9 @@ fn text(slice: Slice<'_>, events: String) -> String {
         sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
         pod_states::records(&after),
+        probes::markers(&after),
+        probes::requests(&after),
+        probes::liveness(&after),
         jobs::cron_jobs(&after),
         jobs::broadcast_jobs(&after),
         jobs::ephemeral_jobs(&after),

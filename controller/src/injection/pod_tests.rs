@@ -10,20 +10,25 @@ use crate::kit::admission::Surroundings;
 use crate::test_admission::admit_whole;
 
 #[rstest]
-#[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "InPlaceUpdateReady" }]), 2)]
-#[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "KruisePodReady" }]), 1)]
-#[case("apps.kruise.io/v1alpha1", Value::Null, 1)]
-#[case("apps/v1", json!([]), 0)]
-fn pods_of_openkruises_workloads_get_the_gate(
+#[case("", "apps.kruise.io/v1alpha1", json!([{ "conditionType": "InPlaceUpdateReady" }]), 2)]
+#[case("", "apps.kruise.io/v1alpha1", json!([{ "conditionType": "KruisePodReady" }]), 1)]
+#[case("", "apps.kruise.io/v1alpha1", Value::Null, 1)]
+#[case("", "apps/v1", json!([]), 0)]
+#[case("KruisePodReadinessGate=true", "apps/v1", json!([]), 1)]
+#[tokio::test]
+async fn pods_of_openkruises_workloads_get_the_gate(
+    #[case] feature_gates: &str,
     #[case] api_version: &str,
     #[case] gates: Value,
     #[case] want: usize,
 ) {
-    let mut pod = json!({
+    let pod = json!({
         "metadata": { "ownerReferences": [{ "apiVersion": api_version, "controller": true }] },
         "spec": { "readinessGates": gates },
     });
-    add_gate(&mut pod);
+    let surroundings = Surroundings::alone(FeatureGates::parse(feature_gates).unwrap());
+    let webhooks = [&crate::injection::WEBHOOKS[0]];
+    let pod = admit_whole(&webhooks, &pod, None, &surroundings).await.unwrap();
     assert_eq!(pod["spec"]["readinessGates"].as_array().unwrap().len(), want);
 }
 

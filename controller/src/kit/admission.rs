@@ -7,6 +7,7 @@ use std::time::Duration;
 use client_kit::{SharedClock, TokioClock};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use pod_rules::FieldError;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::caches::WebhookCaches;
 use super::informer::{Cached, Informer, ObjectKey};
+use super::settings::CONFIG_MAP;
 use super::shared::Shared;
 use crate::api::labels;
 use crate::gates::FeatureGates;
@@ -136,6 +138,16 @@ impl Surroundings {
         };
         let api: Api<K> = Api::namespaced(client.clone(), &key.namespace);
         api.get_opt(&key.name).await.map_err(|error| error.to_string())
+    }
+
+    /// A setting of the ConfigMap `kruise-configuration`, if there is one.
+    ///
+    /// # Errors
+    /// The text of the request's error.
+    pub(crate) async fn setting(&self, key: &str) -> Result<Option<String>, String> {
+        let map = ObjectKey::new(&self.namespace, CONFIG_MAP);
+        let map = self.object::<ConfigMap>(&map).await?;
+        Ok(map.and_then(|map| map.data?.remove(key)))
     }
 
     /// The cache of a kind, once it has seen all objects that exist. It is empty where the API server does not serve the kind. Without a

@@ -23,6 +23,7 @@ mod queue;
 pub(crate) mod requests;
 mod run;
 pub(crate) mod selector;
+pub(crate) mod settings;
 mod shared;
 pub(crate) mod views;
 mod worker;

@@ -24,6 +24,7 @@ pub(crate) struct Runtime {
     namespace: Option<String>,
     metrics: Arc<Metrics>,
     caches: Caches,
+    watches: Vec<BoxFuture<'static, ()>>,
     workers: Vec<BoxFuture<'static, ()>>,
     close: Vec<Box<dyn FnOnce() + Send>>,
 }
@@ -36,6 +37,7 @@ impl Runtime {
             namespace,
             metrics,
             caches: Caches::default(),
+            watches: Vec::new(),
             workers: Vec::new(),
             close: Vec::new(),
         }
@@ -72,6 +74,11 @@ impl Runtime {
         self.caches.of(Api::all(self.client.clone()), fields)
     }
 
+    /// Adds a watch of objects that no cache holds, which runs as long as the others.
+    pub(crate) fn watch(&mut self, watch: BoxFuture<'static, ()>) {
+        self.watches.push(watch);
+    }
+
     /// Adds a reconciler that has this many workers.
     pub(crate) fn add<R: Reconciler>(
         &mut self,
@@ -87,7 +94,8 @@ impl Runtime {
 
     /// Watches and works until `shutdown` is ready; then lets the passes that run come to their end.
     pub(crate) async fn run(mut self, shutdown: impl Future) {
-        let _watches: JoinSet<()> = self.caches.take_watches().into_iter().collect();
+        let watches = self.caches.take_watches().into_iter().chain(self.watches);
+        let _watches: JoinSet<()> = watches.collect();
         let mut work: JoinSet<()> = self.workers.into_iter().collect();
         shutdown.await;
         for close in self.close {

@@ -3,16 +3,20 @@
 use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use pod_rules::fields::path;
 use serde::{Deserialize, Deserializer};
 use shared_json::{Value, json};
 
-/// A node: its name, labels, taints and allocatable resources, and whether it takes new pods.
+/// The label of nodes on which no kubelet runs, and its value.
+const VIRTUAL: (&str, &str) = ("type", "virtual-kubelet");
+
+/// A node: its name, labels, taints and allocatable resources, and whether it takes new pods and is ready.
 #[derive(Debug, Clone, Default)]
 pub struct CachedNode {
     metadata: ObjectMeta,
+    is_ready: bool,
     /// All of that in the form of the whole node.
     shape: Value,
 }
@@ -21,6 +25,18 @@ impl CachedNode {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Whether its kubelet says that it is ready.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Whether no kubelet runs on it, and so no daemon of OpenKruise.
+    pub(crate) fn is_virtual(&self) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        let kind = labels.and_then(|labels| labels.get(VIRTUAL.0));
+        kind.map(String::as_str) == Some(VIRTUAL.1)
     }
 
     /// All that pods ask of a node, as fields of one.
@@ -41,6 +57,12 @@ impl From<Value> for CachedNode {
                     .filter_map(|(key, value)| Some((key.to_string(), value.as_str()?.to_owned())))
                     .collect()
             });
+        let conditions = path(&node, "/status/conditions").and_then(Value::as_array);
+        let is_ready = conditions.into_iter().flatten().any(|condition| {
+            let is = |field, text| condition.get(field).and_then(Value::as_str) == Some(text);
+            is("type", "Ready") && is("status", "True")
+        });
+        let deleted = text("/metadata/deletionTimestamp").and_then(|time| time.parse().ok());
         let shape = json!({
             "metadata": { "name": part("/metadata/name"), "labels": part("/metadata/labels") },
             "spec": { "taints": part("/spec/taints"), "unschedulable": part("/spec/unschedulable") },
@@ -52,8 +74,10 @@ impl From<Value> for CachedNode {
                 uid: text("/metadata/uid"),
                 resource_version: text("/metadata/resourceVersion"),
                 labels,
+                deletion_timestamp: deleted.map(Time),
                 ..ObjectMeta::default()
             },
+            is_ready,
             shape,
         }
     }

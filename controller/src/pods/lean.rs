@@ -54,9 +54,8 @@ pub struct PodSpec {
     /// The nodes that it must run on by its affinity.
     #[serde(rename = "affinity", deserialize_with = "required_nodes")]
     pub required: RequiredNodes,
-    /// Whether only containers that fail are started anew.
-    #[serde(rename = "restartPolicy", deserialize_with = "is_on_failure")]
-    pub on_failure: bool,
+    /// Which containers are started anew.
+    pub restart_policy: RestartPolicy,
     /// The labels that its node must have; null if it does not say.
     #[serde(deserialize_with = "null_is_default")]
     pub node_selector: Value,
@@ -91,6 +90,29 @@ static DEFAULT_TOLERATIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let of = |key: &str| json!({ "effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300 });
     keys.map(of).into()
 });
+
+/// Which containers of a pod are started anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub enum RestartPolicy {
+    /// All that end.
+    #[default]
+    Always,
+    /// Those that fail.
+    OnFailure,
+    /// None.
+    Never,
+}
+
+impl From<Value> for RestartPolicy {
+    fn from(policy: Value) -> Self {
+        match policy.as_str() {
+            Some("OnFailure") => Self::OnFailure,
+            Some("Never") => Self::Never,
+            _ => Self::Always,
+        }
+    }
+}
 
 /// A condition that must be true before a pod is ready.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -167,14 +189,28 @@ pub struct Container {
     pub name: String,
     /// What it runs.
     pub image: Option<String>,
-    /// The variables that come from somewhere; those with a value of their own are left out.
-    #[serde(default, deserialize_with = "variables_from_somewhere")]
+    /// The variables that come from somewhere, and those that say when the container is to end.
+    #[serde(default, deserialize_with = "kept_variables")]
     pub env: Box<[EnvVar]>,
+    /// The ports that have names.
+    #[serde(default, deserialize_with = "named_ports")]
+    pub ports: Box<[NamedPort]>,
     /// What it gets of its node.
     pub resources: Option<Resources>,
     /// What happens to it when it gets more or less.
     #[serde(default, deserialize_with = "null_is_default")]
     pub resize_policy: Box<[ResizePolicy]>,
+}
+
+/// A port of a container.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedPort {
+    /// Its name; empty if it has none.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub name: Box<str>,
+    /// Its number.
+    pub container_port: i32,
 }
 
 /// A variable of a container's environment.
@@ -183,6 +219,9 @@ pub struct Container {
 pub struct EnvVar {
     /// Its name.
     pub name: String,
+    /// Its value, of those that say when the container is to end.
+    #[serde(default)]
+    pub value: Option<Box<str>>,
     /// Where its value comes from.
     pub value_from: Option<EnvVarSource>,
 }
@@ -252,6 +291,9 @@ pub struct PodStatus {
     /// `Pending`, `Running`, …; empty when unknown.
     #[serde(deserialize_with = "null_is_default")]
     pub phase: Box<str>,
+    /// Its address; empty as long as it has none.
+    #[serde(rename = "podIP", deserialize_with = "null_is_default")]
+    pub ip: Box<str>,
     /// Its conditions.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Box<[PodCondition]>,
@@ -315,6 +357,9 @@ pub struct ContainerState {
     /// Whether it runs.
     #[serde(deserialize_with = "is_there")]
     pub running: bool,
+    /// The exit code of one that has ended.
+    #[serde(rename = "terminated", deserialize_with = "exit_code")]
+    pub exit_code: Option<i32>,
 }
 
 impl Resource for Pod {
@@ -367,11 +412,6 @@ fn required_nodes<'de, D: Deserializer<'de>>(decoder: D) -> Result<RequiredNodes
     })
 }
 
-fn is_on_failure<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
-    let policy: Value = null_is_default(decoder)?;
-    Ok(policy.as_str() == Some("OnFailure"))
-}
-
 fn own_tolerations<'de, D: Deserializer<'de>>(decoder: D) -> Result<Value, D::Error> {
     let mut own: Vec<Value> = null_is_default(decoder)?;
     own.retain(|toleration| !DEFAULT_TOLERATIONS.contains(toleration));
@@ -409,12 +449,32 @@ fn is_there<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
     Ok(Option::<serde::de::IgnoredAny>::deserialize(decoder)?.is_some())
 }
 
-fn variables_from_somewhere<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<[EnvVar]>, D::Error> {
+fn exit_code<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<i32>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct End {
+        exit_code: i32,
+    }
+    Ok(Option::<End>::deserialize(decoder)?.map(|end| end.exit_code))
+}
+
+/// The beginning of the names of variables that say when a container is to end.
+const END_PREFIX: &str = "KRUISE_TERMINATE_SIDECAR_";
+
+fn kept_variables<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<[EnvVar]>, D::Error> {
     let variables: Vec<EnvVar> = null_is_default(decoder)?;
-    Ok(variables
-        .into_iter()
-        .filter(|variable| variable.value_from.is_some())
-        .collect())
+    let kept = |variable: EnvVar| {
+        let is_end = variable.name.starts_with(END_PREFIX);
+        let value = variable.value.filter(|_| is_end);
+        let variable = EnvVar { value, ..variable };
+        (variable.value_from.is_some() || variable.value.is_some()).then_some(variable)
+    };
+    Ok(variables.into_iter().filter_map(kept).collect())
+}
+
+fn named_ports<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<[NamedPort]>, D::Error> {
+    let ports: Vec<NamedPort> = null_is_default(decoder)?;
+    Ok(ports.into_iter().filter(|port| !port.name.is_empty()).collect())
 }
 
 fn slim_meta<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {

@@ -120,3 +120,37 @@ fn variables_with_a_value_of_their_own_are_left_out() {
     let names: Vec<&str> = container.env.iter().map(|env| env.name.as_str()).collect();
     assert_eq!(names, ["CFG", "KEY"]);
 }
+
+/// Variables that say when a container is to end, ports with names, and ends of containers are kept.
+#[test]
+fn ends_and_ports_are_kept() {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "a" },
+        "spec": { "restartPolicy": "Never", "containers": [{ "name": "main",
+            "env": [{ "name": "A", "value": "1" }, { "name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true" }],
+            "ports": [{ "containerPort": 1 }, { "name": "http", "containerPort": 80 }] }] },
+        "status": { "podIP": "10.0.0.1", "containerStatuses": [
+            { "name": "main", "state": { "terminated": { "exitCode": 3 } } }, { "name": "other", "state": { "running": {} } }] },
+    }))
+    .unwrap();
+    let container = &pod.spec.containers[0];
+    let env: Vec<_> = container
+        .env
+        .iter()
+        .map(|env| (env.name.as_str(), env.value.as_deref()))
+        .collect();
+    assert_eq!(env, [("KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", Some("true"))]);
+    let ports: Vec<_> = container
+        .ports
+        .iter()
+        .map(|port| (&*port.name, port.container_port))
+        .collect();
+    assert_eq!(ports, [("http", 80)]);
+    let ends = pod.status.container_statuses.iter();
+    let ends: Vec<Option<i32>> = ends.map(|status| status.state.exit_code).collect();
+    assert_eq!(ends, [Some(3), None]);
+    assert_eq!(
+        (pod.spec.restart_policy, &*pod.status.ip),
+        (crate::pods::pod::RestartPolicy::Never, "10.0.0.1")
+    );
+}

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::api::labels;
 
 pub(crate) use super::lean::{
-    Amounts, Container, ContainerStatus, EnvVar, EphemeralState, Pod, PodCondition,
+    Amounts, Container, ContainerStatus, EnvVar, EphemeralState, Pod, PodCondition, RestartPolicy,
 };
 
 /// The value of `label`, if the pod has it.

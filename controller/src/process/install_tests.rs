@@ -59,10 +59,11 @@ fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] versio
 const TWO_VERSIONS: [&str; 4] = ["advancedcronjob", "broadcastjob", "daemonset", "sidecarset"];
 
 /// Webhooks that later versions have alone.
-const SINCE_1_9: [&str; 4] = [
+const SINCE_1_9: [&str; 5] = [
     "vephemeraljobs.kb.io",
     "vingress.kb.io",
     "vpersistentpodstate.kb.io",
+    "vpodprobemarker.kb.io",
     "vservice.kb.io",
 ];
 
@@ -150,14 +151,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
 #[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

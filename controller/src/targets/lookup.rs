@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResourceList, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResourceList, ObjectMeta, OwnerReference};
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, PartialObjectMeta};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
@@ -57,6 +57,11 @@ impl Target {
     /// Its uid.
     pub(crate) fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Its metadata.
+    pub(crate) fn metadata(&self) -> &ObjectMeta {
+        &self.object.metadata
     }
 
     /// Whether it is being deleted.
@@ -232,6 +237,23 @@ impl Lookup {
                 .is_some_and(|owner| owner.uid == deployment.uid())
         };
         Ok(sets.filter(|set| own(set) && !set.is_ending()).collect())
+    }
+
+    /// The metadata of all workloads of a kind, or of those of one namespace.
+    ///
+    /// # Errors
+    /// Those of the requests, and that there is no such kind.
+    pub(crate) async fn all(
+        &self,
+        namespace: Option<&str>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Api<PartialObjectMeta<DynamicObject>>, ActError> {
+        let (resource, _) = self.resource(api_version, kind).await?;
+        Ok(match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        })
     }
 
     fn api(&self, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {

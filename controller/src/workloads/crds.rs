@@ -20,15 +20,16 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::api::v1alpha1::{
-        CloneSet, EphemeralJob, PersistentPodState, PodUnavailableBudget, ResourceDistribution,
-        WorkloadSpread,
+        CloneSet, EphemeralJob, NodePodProbe, PersistentPodState, PodProbeMarker, PodUnavailableBudget,
+        ResourceDistribution, WorkloadSpread,
     };
     use crate::api::v1beta1::{
         AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
     };
     use crate::workloads::{
-        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, persistentpodstate,
-        podunavailablebudget, resourcedistribution, sidecarset, statefulset, workloadspread,
+        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, nodepodprobe,
+        persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution, sidecarset,
+        statefulset, workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -82,7 +83,9 @@ mod tests {
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
     #[case(&ephemeraljob::WORKLOAD.crds[0], EphemeralJob::crd())]
+    #[case(&nodepodprobe::WORKLOAD.crds[0], NodePodProbe::crd())]
     #[case(&persistentpodstate::WORKLOAD.crds[0], PersistentPodState::crd())]
+    #[case(&podprobemarker::WORKLOAD.crds[0], PodProbeMarker::crd())]
     #[case(&podunavailablebudget::WORKLOAD.crds[0], PodUnavailableBudget::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]

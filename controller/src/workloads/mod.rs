@@ -12,11 +12,14 @@ pub mod cloneset;
 mod crds;
 mod daemonset;
 mod ephemeraljob;
+mod nodepodprobe;
 mod options;
 mod persistentpodstate;
+mod podprobemarker;
 mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
+mod sidecarterminator;
 mod statefulset;
 mod workload;
 mod workloadspread;
@@ -33,10 +36,13 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &nodepodprobe::WORKLOAD,
     &persistentpodstate::WORKLOAD,
+    &podprobemarker::WORKLOAD,
     &podunavailablebudget::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
+    &sidecarterminator::WORKLOAD,
     &statefulset::WORKLOAD,
     &workloadspread::WORKLOAD,
 ];

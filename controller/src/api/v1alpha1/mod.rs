@@ -1,10 +1,13 @@
 //! Version `v1alpha1` of the groups `apps.kruise.io` and `policy.kruise.io`.
 
 mod cloneset;
+mod container_recreate_request;
 mod ephemeral_job;
 mod image_pull_job;
 mod lifecycle;
+mod node_pod_probe;
 mod persistent_pod_state;
+mod pod_probe_marker;
 mod pod_unavailable_budget;
 mod resource_distribution;
 mod status;
@@ -12,12 +15,22 @@ mod strategy;
 mod workload_spread;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
+pub use container_recreate_request::{
+    ContainerRecreateRequest, ContainerRecreateRequestSpec, RecreateStrategy, RecreatedContainer,
+};
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
+pub use node_pod_probe::{
+    ContainerProbe, ContainerProbeState, NodePodProbe, NodePodProbeSpec, NodePodProbeStatus, PodProbe,
+    PodProbeStatus,
+};
 pub use persistent_pod_state::{
     NodeTopology, PersistentPodAnnotation, PersistentPodState, PersistentPodStateSpec,
     PersistentPodStateStatus, PodState, PreferredTopology,
+};
+pub use pod_probe_marker::{
+    PodContainerProbe, PodProbeMarker, PodProbeMarkerSpec, PodProbeMarkerStatus, ProbeMarkerPolicy,
 };
 pub use pod_unavailable_budget::{
     PodUnavailableBudget, PodUnavailableBudgetSpec, PodUnavailableBudgetStatus, TargetReference,

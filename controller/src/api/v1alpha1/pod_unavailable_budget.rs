@@ -42,7 +42,7 @@ pub struct PodUnavailableBudgetSpec {
 }
 
 /// A workload of the same namespace.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetReference {
     /// Its group and version.

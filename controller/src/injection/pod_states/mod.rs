@@ -1,47 +1,69 @@
 //! Brings the pods of a set back to where they were: puts the record of a PersistentPodState into a new pod.
 
+pub(crate) mod white_list;
+
 use serde_json::{Map, Value, json};
 
-use crate::api::v1alpha1::{PersistentPodState, PodState};
-use crate::kit::admission::{Refusal, Request};
+use self::white_list::{KEY, WhiteList, is_known};
+use crate::api::v1alpha1::{PersistentPodState, PodState, TargetReference};
+use crate::kit::admission::{Refusal, Request, Surroundings};
+use crate::targets::is_same;
 
 /// Annotation of a pod: the PersistentPodState whose record it has.
-const INJECTED: &str = "kruise.io/injected-persistent-pod-state";
-
-/// The groups whose StatefulSets have records.
-const GROUPS: [&str; 2] = ["apps", "apps.kruise.io"];
+pub(crate) const INJECTED: &str = "kruise.io/injected-persistent-pod-state";
 
 /// Puts the record of a pod into it, if there is one.
 pub(super) async fn mutate(pod: &mut Value, request: &Request<'_>) -> Result<(), Refusal> {
-    let Some((group, set)) = owner(pod) else {
+    let Some(owner) = owner(pod) else {
         return Ok(());
     };
     let states = request.surroundings.cache::<PersistentPodState>().await?;
-    let own = states.all().into_iter().find(|state| {
-        let reference = &state.spec.target_ref;
-        state.metadata.deletion_timestamp.is_none()
-            && state.metadata.namespace.as_deref() == Some(request.namespace)
-            && reference.api_version.split('/').next() == Some(&group)
-            && (reference.kind.as_str(), &reference.name) == ("StatefulSet", &set)
+    let of_namespace = states.in_namespace(request.namespace).into_iter();
+    let mut of_owner = of_namespace.filter(|state| {
+        state.metadata.deletion_timestamp.is_none() && is_same(&state.spec.target_ref, &owner)
     });
-    if let Some(state) = own {
+    if let Some(state) = of_owner.next()
+        && permits(request.surroundings, &owner).await?
+    {
         inject(pod, &state);
     }
     Ok(())
 }
 
-/// The group and the name of the StatefulSet that controls a pod.
-fn owner(pod: &Value) -> Option<(String, String)> {
+/// Whether the pods of a workload are recorded. The list is read only for the kinds that need it.
+///
+/// # Errors
+/// The refusal of a request for which the list cannot be read.
+pub(crate) async fn permits(
+    surroundings: &Surroundings,
+    workload: &TargetReference,
+) -> Result<bool, Refusal> {
+    let TargetReference {
+        api_version, kind, ..
+    } = workload;
+    if is_known(api_version, kind) {
+        return Ok(true);
+    }
+    let setting = surroundings.setting(KEY).await;
+    let setting = setting.map_err(|message| Refusal::new(500, message))?;
+    let list = WhiteList::of(setting.as_deref()).map_err(|error| Refusal::new(500, error))?;
+    Ok(list.permits(api_version, kind))
+}
+
+/// The workload that controls a pod.
+fn owner(pod: &Value) -> Option<TargetReference> {
     let owners = pod
         .pointer("/metadata/ownerReferences")
         .and_then(Value::as_array)?;
     let owner = owners
         .iter()
         .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
-    let text = |field: &str| owner.get(field).and_then(Value::as_str);
-    let group = text("apiVersion")?.split('/').next()?;
-    let is_set = text("kind") == Some("StatefulSet") && GROUPS.contains(&group);
-    is_set.then_some((group.to_owned(), text("name")?.to_owned()))
+    let text = |field: &str| Some(owner.get(field)?.as_str()?.to_owned());
+    Some(TargetReference {
+        api_version: text("apiVersion")?,
+        kind: text("kind")?,
+        name: text("name")?,
+    })
 }
 
 /// Puts the record of a pod into it: what is required into its node selector, what is preferred into its affinity.
@@ -116,9 +138,13 @@ fn part<'m>(map: &'m mut Map<String, Value>, field: &str) -> Option<&'m mut Map<
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
     use rstest::rstest;
 
     use super::*;
+    use crate::gates::FeatureGates;
+    use crate::kit::WebhookCaches;
+    use crate::test_admission::admit_whole;
 
     fn state(spec: &Value, name: &str) -> PersistentPodState {
         let mut object = json!({
@@ -177,27 +203,48 @@ mod tests {
         assert_eq!(pod, before);
     }
 
+    const LIST: &str = r#"{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game"}]}"#;
+
+    /// The zone that a new pod of a workload gets, of which a PersistentPodState has a record.
     #[rstest]
-    #[case("apps/v1", "StatefulSet", true, Some(("apps", "web")))]
-    #[case("apps.kruise.io/v1beta1", "StatefulSet", true, Some(("apps.kruise.io", "web")))]
-    #[case("apps/v1", "StatefulSet", false, None)]
-    #[case("apps/v1", "ReplicaSet", true, None)]
-    #[case("example.com/v1", "StatefulSet", true, None)]
-    fn owners(
+    #[case::built_in("apps/v1", "StatefulSet", true, None, Ok(true))]
+    #[case::advanced("apps.kruise.io/v1beta1", "StatefulSet", true, None, Ok(true))]
+    #[case::no_controller("apps/v1", "StatefulSet", false, None, Ok(false))]
+    #[case::listed("example.com/v1", "Game", true, Some(LIST), Ok(true))]
+    #[case::not_listed("example.com/v1", "Round", true, Some(LIST), Ok(false))]
+    #[case::without_a_list("example.com/v1", "Game", true, None, Ok(false))]
+    #[case::broken_list("example.com/v1", "Game", true, Some("{"), Err(500))]
+    #[case::broken_list_that_is_not_needed("apps/v1", "StatefulSet", true, Some("{"), Ok(true))]
+    #[tokio::test]
+    async fn workloads(
         #[case] version: &str,
         #[case] kind: &str,
         #[case] controls: bool,
-        #[case] expect: Option<(&str, &str)>,
+        #[case] list: Option<&str>,
+        #[case] expect: Result<bool, u16>,
     ) {
-        let owner = json!({ "apiVersion": version, "kind": kind, "name": "web", "controller": controls });
-        let found = owner_of(&owner);
-        assert_eq!(
-            found,
-            expect.map(|(group, name)| (group.to_owned(), name.to_owned()))
-        );
+        let required = json!({ "requiredPersistentTopology": { "nodeTopologyKeys": ["zone"] } });
+        let mut state = state(&required, "web-0");
+        (state.spec.target_ref.api_version, state.spec.target_ref.kind) = (version.into(), kind.into());
+        let settings: Vec<ConfigMap> = list.map(settings).into_iter().collect();
+        let surroundings = Surroundings {
+            namespace: "kruise-system".to_owned(),
+            caches: WebhookCaches::default().with(vec![state]).with(settings),
+            ..Surroundings::alone(FeatureGates::default())
+        };
+        let owner =
+            json!({ "apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": controls });
+        let metadata = json!({ "name": "web-0", "namespace": "default", "ownerReferences": [owner] });
+        let pod = json!({ "metadata": metadata, "spec": { "containers": [{ "name": "main" }] } });
+        let webhooks = [&crate::injection::WEBHOOKS[0]];
+        let admitted = admit_whole(&webhooks, &pod, None, &surroundings).await;
+        let found = admitted.map(|pod| pod.pointer("/spec/nodeSelector/zone") == Some(&json!("z")));
+        assert_eq!(found.map_err(|(code, _)| u16::try_from(code).unwrap()), expect);
     }
 
-    fn owner_of(owner: &Value) -> Option<(String, String)> {
-        super::owner(&json!({ "metadata": { "ownerReferences": [owner] } }))
+    fn settings(list: &str) -> ConfigMap {
+        let object = json!({ "metadata": { "name": "kruise-configuration", "namespace": "kruise-system" },
+            "data": { KEY: list } });
+        serde_json::from_value(object).unwrap()
     }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use tokio::sync::OnceCell;
 
 use super::room;
-use super::white_list::{CONFIG_MAP, WhiteList};
+use super::white_list::{KEY, WhiteList};
 use crate::api::v1alpha1::{TargetReference, WorkloadSpread};
 use crate::kit::admission::Surroundings;
-use crate::kit::{ObjectKey, selector};
+use crate::kit::selector;
 use crate::targets::{Lookup, Target, is_same};
 
 /// How many owners stand above a pod at most.
@@ -20,9 +19,8 @@ const OWNERS_MAX: usize = 16;
 pub(super) async fn white_list(surroundings: &Surroundings) -> WhiteList {
     let cell = surroundings.shared.of::<OnceCell<WhiteList>>();
     let read = || async {
-        let key = ObjectKey::new(&surroundings.namespace, CONFIG_MAP);
-        let map = surroundings.object::<ConfigMap>(&key).await?;
-        Ok::<_, String>(WhiteList::of(map.as_ref()))
+        let list = surroundings.setting(KEY).await?;
+        Ok::<_, String>(WhiteList::of(list.as_deref()))
     };
     cell.get_or_try_init(read).await.cloned().unwrap_or_default()
 }

@@ -1,15 +1,12 @@
 //! The kinds that spreads take beside those of OpenKruise and Kubernetes, which the ConfigMap `kruise-configuration` lists.
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 
 use crate::api::v1alpha1::TargetReference;
 use crate::targets::group_of;
 
-/// The ConfigMap, in the manager's own namespace.
-pub(crate) const CONFIG_MAP: &str = "kruise-configuration";
 /// The key of the list.
-const KEY: &str = "WorkloadSpread_Watch_Custom_Workload_WhiteList";
+pub(crate) const KEY: &str = "WorkloadSpread_Watch_Custom_Workload_WhiteList";
 /// The kinds that need no list, with their groups.
 const KNOWN: [(&str, &str); 6] = [
     ("apps", "Deployment"),
@@ -61,10 +58,10 @@ impl WhiteList {
         }
     }
 
-    /// The list of a ConfigMap. Without one, or with one that cannot be read, there are no further kinds.
-    pub(crate) fn of(map: Option<&ConfigMap>) -> Self {
-        let text = map.and_then(|map| map.data.as_ref()?.get(KEY));
-        text.and_then(|text| serde_json::from_str(text).ok())
+    /// The list of a setting. Without one, or with one that cannot be read, there are no further kinds.
+    pub(crate) fn of(setting: Option<&str>) -> Self {
+        setting
+            .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default()
     }
 
@@ -100,15 +97,13 @@ impl WhiteList {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 
     fn list() -> WhiteList {
         let text = r#"{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game","replicasPath":"spec.replicas",
             "subResources":[{"Group":"example.com","Version":"v1","Kind":"Round"}]}]}"#;
-        let map = serde_json::from_value(json!({ "data": { KEY: text } })).unwrap();
-        WhiteList::of(Some(&map))
+        WhiteList::of(Some(text))
     }
 
     #[rstest]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
+use super::listed::ListedKinds;
 use super::webhook;
+use crate::targets::Lookup;
 use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
 
 /// The PersistentPodState.
@@ -31,8 +33,11 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 fn start(start: &mut Start<'_>) {
+    let lookup = Lookup::shared(start.client.clone(), &start.options.shared);
     let controller = Controller {
         client: start.client.clone(),
+        lookup: lookup.clone(),
+        own_namespace: start.options.own_namespace.clone(),
         states: start.runtime.cache(),
         pods: start.runtime.cache(),
         nodes: start.runtime.cluster_cache(),
@@ -40,5 +45,14 @@ fn start(start: &mut Start<'_>) {
         advanced: start.runtime.cache(),
     };
     let (queue, workers) = (start.queue(), start.workers());
+    let listed = ListedKinds {
+        client: start.client.clone(),
+        lookup,
+        own_namespace: start.options.own_namespace.clone(),
+        namespace: start.options.namespace.clone(),
+        states: controller.states.clone(),
+        queue: Arc::clone(&queue),
+    };
+    start.runtime.watch(Box::pin(listed.run()));
     start.runtime.add(&Arc::new(controller), &queue, workers);
 }

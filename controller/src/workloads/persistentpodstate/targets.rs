@@ -1,15 +1,18 @@
-//! The sets whose pods are recorded: StatefulSets of two groups.
+//! The sets whose pods are recorded: StatefulSets of two groups, and workloads of listed kinds that have ordinals like them.
 
 use std::borrow::Cow;
 
 use k8s_openapi::api::apps::v1::StatefulSet as BuiltIn;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Resource;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::api::v1alpha1::TargetReference;
 use crate::api::v1beta1::StatefulSet;
 use crate::pods::ordinals::{Reserved, ordinals};
+use crate::targets::{self, group_of};
 
 /// A set, as far as its pods' ordinals follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +35,9 @@ pub(super) enum Group {
 impl Group {
     /// The group that a reference names, in any version; none for another kind.
     pub(super) fn of(reference: &TargetReference) -> Option<Self> {
-        let group = reference.api_version.split('/').next();
-        match (group, reference.kind.as_str()) {
-            (Some("apps"), "StatefulSet") => Some(Self::BuiltIn),
-            (Some("apps.kruise.io"), "StatefulSet") => Some(Self::Advanced),
+        match (group_of(&reference.api_version), reference.kind.as_str()) {
+            ("apps", "StatefulSet") => Some(Self::BuiltIn),
+            ("apps.kruise.io", "StatefulSet") => Some(Self::Advanced),
             _ => None,
         }
     }
@@ -112,5 +114,15 @@ impl Target {
         let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start);
         let reserved = Reserved::of(set.spec.reserve_ordinals.as_deref().unwrap_or_default());
         target(&set.metadata, start.unwrap_or(0), set.spec.replicas, &reserved)
+    }
+
+    /// A workload of a listed kind with this number of pods, unless it is going.
+    pub(super) fn of_listed(workload: &targets::Target, replicas: i32) -> Option<Self> {
+        let start = workload.at("/spec/ordinals/start").and_then(Value::as_i64);
+        let start = start.and_then(|start| i32::try_from(start).ok());
+        let reserved = workload.at("/spec/reserveOrdinals").cloned();
+        let reserved: Option<Vec<IntOrString>> = reserved.and_then(|list| serde_json::from_value(list).ok());
+        let reserved = Reserved::of(&reserved.unwrap_or_default());
+        target(workload.metadata(), start.unwrap_or(0), Some(replicas), &reserved)
     }
 }

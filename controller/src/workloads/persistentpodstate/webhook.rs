@@ -6,9 +6,10 @@ use pod_rules::FieldError;
 use pod_rules::field_error::go_quote;
 use serde_json::Value;
 
-use super::targets::Group;
 use crate::api::v1alpha1::{PersistentPodState, TargetReference};
+use crate::injection::pod_states::permits;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind};
+use crate::targets::is_same;
 
 /// The webhooks of PersistentPodStates.
 pub(super) const WEBHOOKS: &[Webhook] = &[Webhook {
@@ -30,7 +31,8 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     };
     let new = decoded(request.decoded()?)?;
     let old = request.old.map(decoded).transpose()?;
-    let mut errors = errors(&new, old.as_ref());
+    let permitted = permits(request.surroundings, &new.spec.target_ref).await?;
+    let mut errors = errors(&new, old.as_ref(), permitted);
     let others = request.surroundings.cache::<PersistentPodState>().await?.all();
     let conflict = others.iter().find(|other| is_in_conflict(&new, other));
     errors.extend(conflict.map(|other| {
@@ -41,8 +43,8 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     Refusal::unless_empty(400, &errors)
 }
 
-/// Everything that is wrong with `new` itself. Texts and their order are those of OpenKruise.
-fn errors(new: &PersistentPodState, old: Option<&PersistentPodState>) -> Vec<FieldError> {
+/// Everything that is wrong with `new` itself, whose kind of workload is `permitted` or not. Texts and their order are those of OpenKruise.
+fn errors(new: &PersistentPodState, old: Option<&PersistentPodState>, permitted: bool) -> Vec<FieldError> {
     let (spec, path) = (&new.spec, "spec.TargetReference");
     let reference = &spec.target_ref;
     let mut errors = Vec::new();
@@ -53,7 +55,7 @@ fn errors(new: &PersistentPodState, old: Option<&PersistentPodState>) -> Vec<Fie
         let detail = "empty TargetReference is not valid for PersistentPodState.";
         errors.push(FieldError::invalid_shown(path, shown(reference), detail));
     }
-    if Group::of(reference).is_none() {
+    if !permitted {
         let detail = "TargetReference.Kind must be StatefulSet or in PPS_Watch_Custom_Workload_WhiteList";
         errors.push(FieldError::invalid_shown(path, shown(reference), detail));
     }
@@ -79,12 +81,9 @@ fn errors(new: &PersistentPodState, old: Option<&PersistentPodState>) -> Vec<Fie
 
 /// Whether another one records the same set.
 fn is_in_conflict(new: &PersistentPodState, other: &PersistentPodState) -> bool {
-    let [one, two] = [&new.spec.target_ref, &other.spec.target_ref];
     other.namespace() == new.namespace()
         && other.name_any() != new.name_any()
-        && Group::of(one).is_some()
-        && Group::of(one) == Group::of(two)
-        && one.name == two.name
+        && is_same(&new.spec.target_ref, &other.spec.target_ref)
 }
 
 /// A reference as Go's `%#v` prints it.

@@ -1,10 +1,14 @@
 //! Every recorded admission of a PersistentPodState (OpenKruise 1.9.0), and the rules that no recording has.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::test_admission::played;
+use crate::gates::FeatureGates;
+use crate::kit::WebhookCaches;
+use crate::kit::admission::Surroundings;
+use crate::test_admission::{admit, played};
 
 /// Refused by the API server's schema: the webhook is not asked.
 const NOT_THE_WEBHOOKS: [&str; 7] = [
@@ -38,7 +42,10 @@ fn a_target_stays() {
         state("a", "n", "apps/v1", "web"),
         state("a", "n", "apps/v1", "other"),
     );
-    let found: Vec<String> = errors(&new, Some(&old)).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = errors(&new, Some(&old), true)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         found,
         ["spec.targetRef: Required value: targetRef cannot be modified"]
@@ -49,7 +56,10 @@ fn a_target_stays() {
 fn a_topology_must_be_asked_for() {
     let mut new = state("a", "n", "apps/v1", "web");
     new.spec.required_persistent_topology = None;
-    let details: Vec<String> = errors(&new, None).into_iter().map(|error| error.detail).collect();
+    let details: Vec<String> = errors(&new, None, true)
+        .into_iter()
+        .map(|error| error.detail)
+        .collect();
     assert_eq!(
         details,
         ["TopologyConstraint and TopologyPreference cannot be empty at the same time"]
@@ -72,4 +82,33 @@ fn conflicts(
 ) {
     let other = state(name, namespace, version, target);
     assert_eq!(is_in_conflict(&state("a", "n", "apps/v1", "web"), &other), expect);
+}
+
+/// Kinds of workloads, with a white list.
+#[rstest]
+#[case::listed("example.com/v1", "Game", None)]
+#[case::not_listed(
+    "example.com/v1",
+    "Round",
+    Some("TargetReference.Kind must be StatefulSet or in PPS_Watch_Custom_Workload_WhiteList")
+)]
+#[tokio::test]
+async fn targets(#[case] version: &str, #[case] kind: &str, #[case] expect: Option<&str>) {
+    let list = r#"{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game"}]}"#;
+    let settings: ConfigMap = serde_json::from_value(json!({
+        "metadata": { "name": "kruise-configuration", "namespace": "kruise-system" },
+        "data": { "PPS_Watch_Custom_Workload_WhiteList": list },
+    }))
+    .unwrap();
+    let surroundings = Surroundings {
+        namespace: "kruise-system".to_owned(),
+        caches: WebhookCaches::default().with(vec![settings]),
+        ..Surroundings::alone(FeatureGates::default())
+    };
+    let mut state = serde_json::to_value(state("a", "n", version, "web")).unwrap();
+    state["spec"]["targetRef"]["kind"] = json!(kind);
+    let refused = admit(&[&WEBHOOKS[0]], &state, None, &surroundings).await.err();
+    let message = refused.as_ref().map(|(_, message)| message.as_str());
+    assert_eq!(message.is_some(), expect.is_some());
+    assert!(message.unwrap_or_default().ends_with(expect.unwrap_or_default()));
 }

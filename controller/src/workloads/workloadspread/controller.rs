@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client_kit::{EventRecorder, EventType, Seed, SharedClock};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt as _};
@@ -20,7 +20,8 @@ use super::wake::{clone_set_changed, pod_changed, replica_set_changed, workload_
 use crate::api::labels;
 use crate::api::v1alpha1::{CloneSet, WorkloadSpread};
 use crate::injection::spreads::room::limit;
-use crate::injection::spreads::white_list::{CONFIG_MAP, WhiteList};
+use crate::injection::spreads::white_list::{KEY, WhiteList};
+use crate::kit::settings::setting;
 use crate::kit::{
     ActError, Change, Desk, Informer, Kind, Next, ObjectKey, Owner, Reconciler, Watches, Written,
 };
@@ -111,9 +112,8 @@ impl Controller {
     /// The kinds that spreads take beside the known ones, read once.
     async fn white_list(&self) -> &WhiteList {
         let read = || async {
-            let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.own_namespace);
-            let map = api.get_opt(CONFIG_MAP).await?;
-            Ok::<_, ActError>(WhiteList::of(map.as_ref()))
+            let list = setting(&self.client, &self.own_namespace, KEY).await?;
+            Ok::<_, ActError>(WhiteList::of(list.as_deref()))
         };
         static NONE: WhiteList = WhiteList::none();
         self.list.get_or_try_init(read).await.unwrap_or(&NONE)

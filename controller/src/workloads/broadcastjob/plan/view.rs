@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::policy;
 use crate::api::v1beta1::BroadcastJob;
+use crate::pods::pod::RestartPolicy;
 use crate::pods::{CachedPod, pod};
 use crate::workloads::broadcastjob::nodes::{Form, keeps};
 use crate::workloads::broadcastjob::observe::Observed;
@@ -99,7 +100,11 @@ fn counted(job: &BroadcastJob, pod: &CachedPod) -> Counted {
         "Succeeded" => Counted::Succeeded,
         "Failed" => Counted::Failed,
         _ if is_terminating(pod) => Counted::Not,
-        _ if pod.spec.on_failure && pod::all_restarts(pod) > policy::restart_limit(job) => Counted::Failed,
+        _ if pod.spec.restart_policy == RestartPolicy::OnFailure
+            && pod::all_restarts(pod) > policy::restart_limit(job) =>
+        {
+            Counted::Failed
+        }
         _ => Counted::Active,
     }
 }

@@ -1,7 +1,6 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
 use super::mutate::mutate_sidecar_set;
@@ -9,8 +8,8 @@ use super::validate::{Subject, errors};
 use super::{canonical, convert, white_list};
 use crate::api::v1beta1::{SidecarSet, SidecarSetSpec};
 use crate::injection::sidecars::find_revision;
+use crate::kit::Informer;
 use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook, WebhookKind, patch};
-use crate::kit::{Informer, ObjectKey};
 
 /// The gate that allows annotations about which the white list says nothing.
 const ANNOTATIONS_BY_DEFAULT: &str = "SidecarSetPatchPodMetadataDefaultsAllowed";
@@ -105,8 +104,6 @@ async fn white_list(surroundings: &Surroundings, spec: &SidecarSetSpec) -> Resul
     if spec.patches().is_empty() {
         return Ok(None);
     }
-    let key = ObjectKey::new(&surroundings.namespace, white_list::CONFIG_MAP);
-    let found = surroundings.object::<ConfigMap>(&key).await;
-    let found = found.map_err(|message| Refusal::new(500, message))?;
-    Ok(found.and_then(|map| map.data?.remove(white_list::KEY)))
+    let list = surroundings.setting(white_list::KEY).await;
+    list.map_err(|message| Refusal::new(500, message))
 }

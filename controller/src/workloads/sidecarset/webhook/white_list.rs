@@ -8,8 +8,6 @@ use serde::Deserialize;
 use crate::api::v1beta1::SidecarSetPatchPodMetadata;
 use crate::injection::sidecars::selection::Labels;
 
-/// The ConfigMap, in the manager's own namespace.
-pub(super) const CONFIG_MAP: &str = "kruise-configuration";
 /// The key of the white list.
 pub(super) const KEY: &str = "SidecarSet_PatchPodMetadata_WhiteList";
 

@@ -1,15 +1,13 @@
 //! The answers to requests.
 
 use futures::FutureExt as _;
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{patch, strategy, subsets, target};
 use crate::api::v1alpha1::WorkloadSpread;
 use crate::injection::spreads::GATE;
-use crate::injection::spreads::white_list::{CONFIG_MAP, WhiteList};
-use crate::kit::ObjectKey;
+use crate::injection::spreads::white_list::{KEY, WhiteList};
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind};
 
 /// The webhook.
@@ -34,9 +32,8 @@ async fn answer(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let decoded =
         |object: &Value| WorkloadSpread::deserialize(object).map_err(|error| Refusal::new(400, error));
     let new = decoded(request.decoded()?)?;
-    let key = ObjectKey::new(&surroundings.namespace, CONFIG_MAP);
-    let map = surroundings.object::<ConfigMap>(&key).await;
-    let list = WhiteList::of(map.ok().flatten().as_ref());
+    let list = surroundings.setting(KEY).await;
+    let list = WhiteList::of(list.ok().flatten().as_deref());
     let mut errors = target::reference(&new, &list);
     errors.extend(subsets::subsets(&new));
     if errors.is_empty() {
