@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 24] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
@@ -16,6 +16,7 @@ const KINDS: [&str; 22] = [
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "UnitedDeployment",
     "WorkloadSpread",
     "advancedcronjob::",
     "broadcastjob::",
@@ -27,10 +28,11 @@ const KINDS: [&str; 22] = [
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
+    "uniteddeployment::",
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 11] = [
+const ROOMS: [&str; 12] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
@@ -41,6 +43,7 @@ const ROOMS: [&str; 11] = [
     "resourcedistribution",
     "sidecarset",
     "statefulset",
+    "uniteddeployment",
     "workloadspread",
 ];
 

@@ -150,14 +150,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
-#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "workloadspreads"])]
+#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "persistentpodstates", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

@@ -21,14 +21,15 @@ mod tests {
     use super::*;
     use crate::api::v1alpha1::{
         CloneSet, EphemeralJob, PersistentPodState, PodUnavailableBudget, ResourceDistribution,
-        WorkloadSpread,
+        UnitedDeployment, WorkloadSpread,
     };
     use crate::api::v1beta1::{
         AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
     };
     use crate::workloads::{
         Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, persistentpodstate,
-        podunavailablebudget, resourcedistribution, sidecarset, statefulset, workloadspread,
+        podunavailablebudget, resourcedistribution, sidecarset, statefulset, uniteddeployment,
+        workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -87,6 +88,7 @@ mod tests {
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]
+    #[case(&uniteddeployment::WORKLOAD.crds[0], UnitedDeployment::crd())]
     #[case(&workloadspread::WORKLOAD.crds[0], WorkloadSpread::crd())]
     fn the_types_agree_with_the_installed_definition(
         #[case] installed: &Crd,

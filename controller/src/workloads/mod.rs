@@ -18,6 +18,7 @@ mod podunavailablebudget;
 mod resourcedistribution;
 mod sidecarset;
 mod statefulset;
+mod uniteddeployment;
 mod workload;
 mod workloadspread;
 
@@ -38,5 +39,6 @@ pub const ALL: &[&Workload] = &[
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,
+    &uniteddeployment::WORKLOAD,
     &workloadspread::WORKLOAD,
 ];
