@@ -2,9 +2,8 @@
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
 //! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
-//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were. [`normalise`] is the only
-//! place that masks values
-//! which differ between runs.
+//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were, [`united`] the
+//! UnitedDeployments. [`normalise`] is the only place that masks values which differ between runs.
 
 mod budgets;
 mod distributed;
@@ -17,6 +16,7 @@ mod raced;
 mod sidecars;
 mod spreads;
 mod tables;
+mod united;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +43,7 @@ fn text(slice: Slice<'_>, events: String) -> String {
         after.apply(change);
     }
     let sections = [
+        united::deployments(&after),
         tables::workloads(&after),
         tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),
