@@ -38,25 +38,24 @@ fn pods(words: &str) -> Vec<Arc<CachedPod>> {
 /// are late, the changed labels, the condition, and the milliseconds until the next look. Pods may wait 5 s, and prove themselves by
 /// being ready for 15 s.
 #[rstest]
-#[case::healthy("True@1", "new=false/10", None, 0, (0, 0), "", "True@1 reschedule: m", None)]
-#[case::first_label("", "new/10", None, 0, (0, 0), "p0-", "True@100 reschedule: no reserved pods", None)]
-#[case::waits("True@1", "new=false/w97", None, 0, (0, 0), "", "True@1 reschedule: m", Some(2001))]
-#[case::waits_too_long("True@1", "new=false/w94", None, 0, (1, 0), "p0+", "False@100 reschedule: reserved pods found", None)]
-#[case::made_without_room("False@1", "new/99", None, 0, (1, 0), "p0+", "False@1 reschedule: m", Some(15_000))]
-#[case::made_with_room("True@1", "new/99", None, 0, (0, 0), "p0-", "True@1 reschedule: m", None)]
-#[case::not_proven("False@1", "new=true/90", None, 0, (1, 0), "", "False@1 reschedule: m", Some(5001))]
-#[case::proven("False@1", "new=true/84", None, 0, (0, 0), "p0-", "True@100 reschedule: no reserved pods", None)]
-#[case::still_without_a_node("False@1", "new=true/w10", None, 0, (1, 0), "", "False@1 reschedule: m", Some(15_000))]
-#[case::reserved_and_old("False@1", "old=true/10", None, 0, (1, 0), "", "False@1 reschedule: m", Some(15_000))]
-#[case::updated_in_time("True@1", "old=false/10", Some(97), 0, (0, 0), "", "True@1 reschedule: m", Some(2001))]
-#[case::updated_too_late("True@1", "old=false/10", Some(94), 0, (1, 1), "p0+", "False@100 reschedule: reserved pods found", None)]
-#[case::no_update("True@1", "old=false/10", None, 0, (0, 0), "", "True@1 reschedule: m", None)]
-#[case::kept_by_the_partition("True@1", "old=false/10 old=false/10", Some(94), 1, (1, 1), "p1+", "False@100 reschedule: reserved pods found", None)]
+#[case::healthy("True@1", "new=false/10", (None, 0), (0, 0), "", "True@1 reschedule: m", None)]
+#[case::first_label("", "new/10", (None, 0), (0, 0), "p0-", "True@100 reschedule: no reserved pods", None)]
+#[case::waits("True@1", "new=false/w97", (None, 0), (0, 0), "", "True@1 reschedule: m", Some(2001))]
+#[case::waits_too_long("True@1", "new=false/w94", (None, 0), (1, 0), "p0+", "False@100 reschedule: reserved pods found", None)]
+#[case::made_without_room("False@1", "new/99", (None, 0), (1, 0), "p0+", "False@1 reschedule: m", Some(15_000))]
+#[case::made_with_room("True@1", "new/99", (None, 0), (0, 0), "p0-", "True@1 reschedule: m", None)]
+#[case::not_proven("False@1", "new=true/90", (None, 0), (1, 0), "", "False@1 reschedule: m", Some(5001))]
+#[case::proven("False@1", "new=true/84", (None, 0), (0, 0), "p0-", "True@100 reschedule: no reserved pods", None)]
+#[case::still_without_a_node("False@1", "new=true/w10", (None, 0), (1, 0), "", "False@1 reschedule: m", Some(15_000))]
+#[case::reserved_and_old("False@1", "old=true/10", (None, 0), (1, 0), "", "False@1 reschedule: m", Some(15_000))]
+#[case::updated_in_time("True@1", "old=false/10", (Some(97), 0), (0, 0), "", "True@1 reschedule: m", Some(2001))]
+#[case::updated_too_late("True@1", "old=false/10", (Some(94), 0), (1, 1), "p0+", "False@100 reschedule: reserved pods found", None)]
+#[case::no_update("True@1", "old=false/10", (None, 0), (0, 0), "", "True@1 reschedule: m", None)]
+#[case::kept_by_the_partition("True@1", "old=false/10 old=false/10", (Some(94), 1), (1, 1), "p1+", "False@100 reschedule: reserved pods found", None)]
 fn subsets(
     #[case] before: &str,
     #[case] words: &str,
-    #[case] updating_since: Option<i64>,
-    #[case] partition: i32,
+    #[case] (updating_since, partition): (Option<i64>, i32),
     #[case] want: (i32, i32),
     #[case] labels: &str,
     #[case] condition: &str,
