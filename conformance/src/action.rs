@@ -572,6 +572,7 @@ fn shorthand(plural: &str) -> Option<&'static str> {
         "advancedcronjobs" => "acj",
         "ephemeraljobs" => "ejob",
         "podunavailablebudgets" => "pub",
+        "uniteddeployments" => "ud",
         "workloadspreads" => "ws",
         _ => return None,
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 30] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
@@ -19,6 +19,7 @@ const KINDS: [&str; 28] = [
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
+    "UnitedDeployment",
     "WorkloadSpread",
     "advancedcronjob::",
     "broadcastjob::",
@@ -33,10 +34,11 @@ const KINDS: [&str; 28] = [
     "sidecarset::",
     "sidecarterminator::",
     "statefulset::",
+    "uniteddeployment::",
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
@@ -50,6 +52,7 @@ const ROOMS: [&str; 14] = [
     "sidecarset",
     "sidecarterminator",
     "statefulset",
+    "uniteddeployment",
     "workloadspread",
 ];
 

@@ -14,6 +14,7 @@ mod pod;
 mod sidecarset;
 mod statefulset;
 mod story;
+mod uniteddeployment;
 mod weather;
 mod wish;
 
@@ -29,6 +30,7 @@ use daemonset::DaemonSetWish;
 use player::Player;
 use sidecarset::SidecarSetWish;
 use statefulset::StatefulSetWish;
+use uniteddeployment::UnitedDeploymentWish;
 use wish::Wish;
 
 /// The number of the user's actions in one history.
@@ -48,15 +50,18 @@ pub enum Kind {
     SidecarSet,
     /// Advanced StatefulSets.
     StatefulSet,
+    /// UnitedDeployments.
+    UnitedDeployment,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::CloneSet,
         Self::DaemonSet,
         Self::SidecarSet,
         Self::StatefulSet,
+        Self::UnitedDeployment,
     ];
 
     /// Its name.
@@ -67,6 +72,7 @@ impl Kind {
             Self::DaemonSet => "daemonset",
             Self::SidecarSet => "sidecarset",
             Self::StatefulSet => "statefulset",
+            Self::UnitedDeployment => "uniteddeployment",
         }
     }
 
@@ -76,6 +82,7 @@ impl Kind {
             Self::DaemonSet => Box::new(DaemonSetWish::random(random)),
             Self::SidecarSet => Box::new(SidecarSetWish::random(random)),
             Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
+            Self::UnitedDeployment => Box::new(UnitedDeploymentWish::random(random)),
         }
     }
 }

@@ -11,12 +11,13 @@ use super::choices::Choices;
 use super::creations::{self, Creations};
 use super::load::Recording;
 use super::node_speed;
-use crate::history::{ChangeKind, number, text};
+use crate::history::{Change, ChangeKind, number, text};
 
 /// The conditions of a recording: the inputs from its test bed, not OpenKruise's own actions.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// The suffixes of pods' names in the order in which the pods were created, by prefix (`cs-demo-`).
+    /// The suffixes of the names of pods and of workloads that controllers named, in the order in which these were created, by prefix
+    /// (`cs-demo-`).
     pub names: BTreeMap<String, Vec<String>>,
     /// The digests of the images that ran, by reference.
     pub images: BTreeMap<String, String>,
@@ -112,6 +113,7 @@ impl Environment {
                 environment.wanted_nodes = environment.wanted_nodes.max(wanted);
             }
             if change.resource != "pods" {
+                environment.note_name(change);
                 continue;
             }
             environment.daemon |= change.object.pointer(DAEMONS_WORD).is_some();
@@ -141,6 +143,16 @@ impl Environment {
             .filter(|image| pulls_failed.contains(image) && !environment.images.contains_key(image))
             .collect();
         environment
+    }
+
+    /// The name of an object other than a pod, if it was made up.
+    fn note_name(&mut self, change: &Change) {
+        let prefix = text(&change.object, "/metadata/generateName");
+        let name = change.name();
+        let suffix = name.strip_prefix(&prefix).filter(|_| !prefix.is_empty());
+        if let (ChangeKind::Added, Some(suffix)) = (change.kind, suffix) {
+            self.names.entry(prefix).or_default().push(suffix.to_owned());
+        }
     }
 }
 

@@ -23,20 +23,30 @@ const BURST_MS: i64 = 500;
 /// The label of a pod that has its name from an ordinal.
 const ORDINAL_NAME: &str = "/metadata/labels/statefulset.kubernetes.io~1pod-name";
 
-/// The pods of a history in the order of their creation, in bursts. Those that have their names from ordinals are who they are.
+/// The controller of a pod: pods of two workloads are never alike.
+const OWNER: &str = "/metadata/ownerReferences/0/name";
+
+/// The pods of a history in the order of their creation, in bursts of one workload each. Those that have their names from ordinals are
+/// who they are.
 pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = Vec::new();
-    let mut last_ms = i64::MIN;
+    // The last burst of each workload, and its last moment.
+    let mut last: BTreeMap<String, (usize, i64)> = BTreeMap::new();
     for change in history {
         let is_pod = change.resource == "pods" && change.object.pointer(ORDINAL_NAME).is_none();
-        if is_pod && change.kind == ChangeKind::Added {
-            let joins = last_ms != i64::MIN && change.at_ms - last_ms <= BURST_MS;
-            match out.last_mut() {
-                Some(burst) if joins => burst.push(change.name()),
-                _ => out.push(vec![change.name()]),
-            }
-            last_ms = change.at_ms;
+        if !is_pod || change.kind != ChangeKind::Added {
+            continue;
         }
+        let owner = text(&change.object, OWNER);
+        let joined = last
+            .get(&owner)
+            .filter(|(_, at_ms)| change.at_ms - at_ms <= BURST_MS);
+        let at = joined.map_or(out.len(), |(at, _)| *at);
+        match out.get_mut(at) {
+            Some(burst) => burst.push(change.name()),
+            None => out.push(vec![change.name()]),
+        }
+        last.insert(owner, (at, change.at_ms));
     }
     out
 }
@@ -221,6 +231,26 @@ mod tests {
         let recorded = recording(vec![of_set("a-0"), of_set("a-1"), event(9, "delete a-0")]);
         let run = [of_set("a-0"), of_set("a-1"), event(9, "delete a-1")];
         assert_eq!(pair(&recorded, &run, &Roles::default()), BTreeMap::new());
+    }
+
+    /// Pods as `name@ms`, or `name/owner@ms`, and the bursts.
+    #[rstest::rstest]
+    #[case("a@0 b@500 c@1001", "a b, c")]
+    #[case("a/x@0 b/y@10 c/x@20", "a c, b")]
+    #[case("a/x@0 b/y@400 c/x@600", "a, b, c")]
+    fn bursts_are_of_one_workload(#[case] pods: &str, #[case] expected: &str) {
+        let change = |word: &str| {
+            let (name, at_ms) = word.split_once('@').unwrap();
+            let (name, owner) = name.split_once('/').unwrap_or((name, ""));
+            let object = json!({"metadata": {"name": name, "ownerReferences": [{"name": owner}]}});
+            Change {
+                object: Arc::new(object),
+                ..pod(at_ms.parse().unwrap(), name)
+            }
+        };
+        let history: Vec<Change> = pods.split(' ').map(change).collect();
+        let found: Vec<String> = bursts(&history).iter().map(|burst| burst.join(" ")).collect();
+        assert_eq!(found.join(", "), expected);
     }
 
     #[test]

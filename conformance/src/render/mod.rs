@@ -3,7 +3,8 @@
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
 //! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
 //! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were,
-//! [`probes`] probes of nodes. [`normalise`] is the only place that masks values which differ between runs.
+//! [`probes`] probes of nodes, [`united`] the UnitedDeployments. [`normalise`] is the only place that masks values which
+//! differ between runs.
 
 mod budgets;
 mod distributed;
@@ -17,6 +18,7 @@ mod raced;
 mod sidecars;
 mod spreads;
 mod tables;
+mod united;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +45,7 @@ fn text(slice: Slice<'_>, events: String) -> String {
         after.apply(change);
     }
     let sections = [
+        united::deployments(&after),
         tables::workloads(&after),
         tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),

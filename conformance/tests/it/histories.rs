@@ -8,7 +8,14 @@ const HISTORIES: u64 = 24;
 
 #[rstest]
 fn nothing_that_must_not_happen_happens(
-    #[values(Kind::CloneSet, Kind::DaemonSet, Kind::SidecarSet, Kind::StatefulSet)] kind: Kind,
+    #[values(
+        Kind::CloneSet,
+        Kind::DaemonSet,
+        Kind::SidecarSet,
+        Kind::StatefulSet,
+        Kind::UnitedDeployment
+    )]
+    kind: Kind,
 ) {
     let mut bad = Vec::new();
     let mut struck = 0;

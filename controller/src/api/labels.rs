@@ -103,3 +103,11 @@ pub const SIDECARS_NAME: &str = "kruise.io/sidecarset-name";
 pub const SIDECARS_CUSTOM_VERSION: &str = "apps.kruise.io/sidecarset-custom-version";
 /// Pod condition: whether all of the pod's sidecars can be upgraded in place.
 pub const SIDECARS_UPGRADABLE: &str = "SidecarSetUpgradable";
+/// Label of the workload of a subset and of its pods: the subset's name.
+pub const SUBSET_NAME: &str = "apps.kruise.io/subset-name";
+/// Label of the workload of a subset and of its pods: the name of the UnitedDeployment's revision.
+pub const SUBSET_REVISION: &str = "apps.kruise.io/controller-revision-hash";
+/// Annotation of the workload of a subset: the subset's patch, as JSON.
+pub const SUBSET_PATCH: &str = "apps.kruise.io/subset-patch";
+/// Label of the pods of a UnitedDeployment that keeps unschedulable pods: `true` while others stand in for the pod.
+pub const RESERVED_POD: &str = "apps.kruise.io/united-deployment-reserved-pod";

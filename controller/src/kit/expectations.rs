@@ -12,13 +12,15 @@ use crate::kit::ObjectKey;
 /// How long an expectation may stay open before it is checked against the server (OpenKruise: 5 minutes).
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A pod or a claim of a set.
+/// A pod, a claim or a workload of a set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Member {
     /// A pod, by name.
     Pod(String),
     /// A claim, by name.
     Claim(String),
+    /// A workload, by its kind and name.
+    Workload(&'static str, String),
 }
 
 /// What is expected to happen to it.

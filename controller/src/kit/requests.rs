@@ -1,6 +1,6 @@
 //! Requests whose objects are sent as they are written, field by field, and the write of a status.
 
-use kube::api::{Api, PostParams};
+use kube::api::{Api, GetParams, PostParams};
 use kube::core::Request;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -25,6 +25,18 @@ pub(crate) async fn create<K: Resource<DynamicType = ()>>(
 ) -> Result<Value, ActError> {
     let request = Request::new(K::url_path(&(), Some(namespace)))
         .create(params, body(object)?)
+        .map_err(kube::Error::BuildRequest)?;
+    Ok(client.request(request).await?)
+}
+
+/// An object with all of its fields.
+pub(crate) async fn get<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Value, ActError> {
+    let request = Request::new(K::url_path(&(), Some(namespace)))
+        .get(name, &GetParams::default())
         .map_err(kube::Error::BuildRequest)?;
     Ok(client.request(request).await?)
 }

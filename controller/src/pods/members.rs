@@ -120,10 +120,24 @@ pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
         }
         changed::<S, _>(change, Member::Pod, &of_pods, queue);
     });
-    let Some(claims) = claims else { return };
-    let of_claims = Arc::clone(expectations);
-    watches.on(claims, move |change, queue| {
-        changed::<S, _>(change, Member::Claim, &of_claims, queue);
+    if let Some(claims) = claims {
+        watch_owned::<S, _>(watches, claims, Member::Claim, expectations);
+    }
+}
+
+/// Has the changes of objects wake their owners of kind `S`, and settle what was expected of them.
+pub(crate) fn watch_owned<S, K>(
+    watches: &mut Watches<ObjectKey>,
+    cache: &Informer<K>,
+    member: fn(String) -> Member,
+    expectations: &Arc<Expectations>,
+) where
+    S: Resource<DynamicType = ()>,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let expectations = Arc::clone(expectations);
+    watches.on(cache, move |change, queue| {
+        changed::<S, _>(change, member, &expectations, queue);
     });
 }
 
@@ -239,7 +253,7 @@ impl Members<'_> {
     ///
     /// # Errors
     /// Refusals of the server, and a set of that name that is another one by now, or goes.
-    async fn confirm<S>(&self, owner: &Owner) -> Result<(), ActError>
+    pub(crate) async fn confirm<S>(&self, owner: &Owner) -> Result<(), ActError>
     where
         S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
@@ -318,13 +332,15 @@ impl Members<'_> {
                     self.learn(claims, key, expected, name).await?;
                 }
             }
+            // Owners of pods have none.
+            Member::Workload(..) => {}
         }
         self.actor.expectations.settle(key, expected, member);
         Ok(())
     }
 
     /// Asks the server for an object, and believes it if it has more to say than the watch.
-    async fn learn<K>(
+    pub(crate) async fn learn<K>(
         &self,
         cache: &Informer<K>,
         key: &ObjectKey,

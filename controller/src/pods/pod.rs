@@ -99,6 +99,15 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     is_true(pod, "Ready")
 }
 
+/// Whether no node takes it: the scheduler has said so, and it waits.
+pub(crate) fn is_unschedulable(pod: &Pod) -> bool {
+    let condition = condition(pod, "PodScheduled");
+    let is_refused = condition.is_some_and(|condition| {
+        &*condition.status == "False" && condition.reason.as_deref() == Some("Unschedulable")
+    });
+    is_refused && pod.metadata.deletion_timestamp.is_none() && phase(pod) == "Pending" && node(pod).is_empty()
+}
+
 /// Since when it is ready; none when it is not.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let condition = condition(pod, "Ready").filter(|condition| &*condition.status == "True")?;

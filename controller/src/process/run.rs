@@ -551,10 +551,10 @@ mod tests {
 
     /// The API server serves these resources of the two versions; the first questions are not answered.
     #[rstest]
-    #[case::all("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 0, &[], 0)]
-    #[case::late("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 2)]
-    #[case::of_an_older_installation("clonesets ephemeraljobs persistentpodstates", "advancedcronjobs broadcastjobs daemonsets statefulsets", 0, &["sidecarset"], 15)]
-    #[case::several_are_waited_for_together("clonesets ephemeraljobs persistentpodstates", "broadcastjobs daemonsets statefulsets", 0, &["advancedcronjob", "sidecarset"], 15)]
+    #[case::all("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 0, &[], 0)]
+    #[case::late("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 2)]
+    #[case::of_an_older_installation("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets statefulsets", 0, &["sidecarset"], 15)]
+    #[case::several_are_waited_for_together("clonesets ephemeraljobs persistentpodstates uniteddeployments", "broadcastjobs daemonsets statefulsets", 0, &["advancedcronjob", "sidecarset"], 15)]
     #[tokio::test(start_paused = true)]
     async fn kinds_without_a_definition_are_left_out(
         #[case] alpha: &'static str,

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
     use crate::api::v1alpha1::{
         CloneSet, EphemeralJob, NodePodProbe, PersistentPodState, PodProbeMarker, PodUnavailableBudget,
-        ResourceDistribution, WorkloadSpread,
+        ResourceDistribution, UnitedDeployment, WorkloadSpread,
     };
     use crate::api::v1beta1::{
         AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
@@ -29,7 +29,7 @@ mod tests {
     use crate::workloads::{
         Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, nodepodprobe,
         persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution, sidecarset,
-        statefulset, workloadspread,
+        statefulset, uniteddeployment, workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -90,6 +90,7 @@ mod tests {
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     #[case(&sidecarset::WORKLOAD.crds[0], SidecarSet::crd())]
     #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]
+    #[case(&uniteddeployment::WORKLOAD.crds[0], UnitedDeployment::crd())]
     #[case(&workloadspread::WORKLOAD.crds[0], WorkloadSpread::crd())]
     fn the_types_agree_with_the_installed_definition(
         #[case] installed: &Crd,

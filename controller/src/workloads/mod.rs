@@ -21,6 +21,7 @@ mod resourcedistribution;
 mod sidecarset;
 mod sidecarterminator;
 mod statefulset;
+mod uniteddeployment;
 mod workload;
 mod workloadspread;
 
@@ -44,5 +45,6 @@ pub const ALL: &[&Workload] = &[
     &sidecarset::WORKLOAD,
     &sidecarterminator::WORKLOAD,
     &statefulset::WORKLOAD,
+    &uniteddeployment::WORKLOAD,
     &workloadspread::WORKLOAD,
 ];

@@ -12,6 +12,7 @@ mod pod_unavailable_budget;
 mod resource_distribution;
 mod status;
 mod strategy;
+mod united_deployment;
 mod workload_spread;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
@@ -45,7 +46,12 @@ pub use strategy::{
     CloneSetScaleStrategy, CloneSetUpdateStrategy, InPlaceUpdateStrategy, OrderPriorityTerm, ScatterTerm,
     UpdatePriorityStrategy, WeightPriorityTerm,
 };
-
+pub use united_deployment::{
+    AdaptiveUnitedDeploymentStrategy, ManualUpdate, Subset, SubsetCondition, SubsetStatus, SubsetTemplate,
+    UnitedDeployment, UnitedDeploymentCondition, UnitedDeploymentScheduleStrategy, UnitedDeploymentSpec,
+    UnitedDeploymentStatus, UnitedDeploymentTopology, UnitedDeploymentUpdateStrategy, UpdateStatus,
+    WorkloadTemplate,
+};
 pub use workload_spread::{
     AdaptiveWorkloadSpreadStrategy, TargetFilter, WorkloadSpread, WorkloadSpreadScheduleStrategy,
     WorkloadSpreadSpec, WorkloadSpreadStatus, WorkloadSpreadSubset, WorkloadSpreadSubsetCondition,

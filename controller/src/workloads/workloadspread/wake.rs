@@ -3,12 +3,12 @@
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::{Resource, ResourceExt as _};
 
-use super::plan::is_unschedulable;
 use super::plan::version_of;
 use crate::api::v1alpha1::{CloneSet, TargetReference, WorkloadSpread};
 use crate::injection::spreads::matched::Matched;
 use crate::kit::{Change, Informer, ObjectKey, WorkQueue, controller_of};
 use crate::pods::CachedPod;
+use crate::pods::pod::is_unschedulable;
 use crate::targets::{Scaled, Scales, is_same};
 
 /// A pod changed.

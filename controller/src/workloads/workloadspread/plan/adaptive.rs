@@ -35,18 +35,6 @@ fn patience(spread: &WorkloadSpread) -> Option<SignedDuration> {
     is_adaptive.then(|| SignedDuration::from_secs(i64::from(seconds)))
 }
 
-/// Whether no node takes the pod.
-pub(in crate::workloads::workloadspread) fn is_unschedulable(pod: &CachedPod) -> bool {
-    let condition = pod::condition(pod, "PodScheduled");
-    let is_refused = condition.is_some_and(|condition| {
-        &*condition.status == "False" && condition.reason.as_deref() == Some("Unschedulable")
-    });
-    is_refused
-        && pod.metadata.deletion_timestamp.is_none()
-        && pod::phase(pod) == "Pending"
-        && pod::node(pod).is_empty()
-}
-
 /// Looks at a subset. The last one always takes pods.
 pub(super) fn look(
     spread: &WorkloadSpread,
@@ -59,7 +47,7 @@ pub(super) fn look(
         return Found::default();
     };
     let mut found = Found::default();
-    let waits = pods.iter().filter(|pod| !is_last && is_unschedulable(pod));
+    let waits = pods.iter().filter(|pod| !is_last && pod::is_unschedulable(pod));
     for pod in waits {
         let created = pod
             .metadata

@@ -8,7 +8,6 @@ mod status;
 #[cfg(test)]
 mod test_world;
 
-pub(super) use adaptive::is_unschedulable;
 pub(super) use cost::{Cost, costs};
 pub(super) use groups::{Groups, subset_of, version_of};
 pub(super) use status::{Said, status};

@@ -1,0 +1,6 @@
+//! Histories of UnitedDeployments.
+
+mod judge;
+mod wish;
+
+pub(super) use wish::UnitedDeploymentWish;
