@@ -1,8 +1,8 @@
 //! The kinds whose pods are recorded beside StatefulSets, which the ConfigMap `kruise-configuration` lists.
 
 use serde::Deserialize;
-use serde_json::Value;
 
+use crate::kit::settings::read;
 use crate::targets::group_of;
 
 /// The key of the list.
@@ -31,7 +31,7 @@ pub(crate) struct Listed {
 }
 
 impl WhiteList {
-    /// The list of a setting; without one there are no further kinds. Go reads keys in any case.
+    /// The list of a setting; without one there are no further kinds.
     ///
     /// # Errors
     /// Why the setting cannot be read.
@@ -39,7 +39,7 @@ impl WhiteList {
         let Some(text) = setting else {
             return Ok(Self::default());
         };
-        serde_json::from_value(in_lower_case(serde_json::from_str(text)?))
+        read(text)
     }
 
     /// Whether pods of workloads of this kind are recorded.
@@ -56,20 +56,6 @@ impl WhiteList {
 /// Whether pods of workloads of this kind are recorded whatever the list says.
 pub(crate) fn is_known(api_version: &str, kind: &str) -> bool {
     kind == "StatefulSet" && GROUPS.contains(&group_of(api_version))
-}
-
-/// The value with all keys in lower case.
-fn in_lower_case(value: Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let fields = map.into_iter();
-            fields
-                .map(|(key, value)| (key.to_lowercase(), in_lower_case(value)))
-                .collect()
-        }
-        Value::Array(list) => list.into_iter().map(in_lower_case).collect(),
-        value => value,
-    }
 }
 
 #[cfg(test)]

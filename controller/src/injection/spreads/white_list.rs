@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::api::v1alpha1::TargetReference;
+use crate::kit::settings;
 use crate::targets::group_of;
 
 /// The key of the list.
@@ -17,7 +18,7 @@ const KNOWN: [(&str, &str); 6] = [
     ("batch", "Job"),
 ];
 
-/// The list. Its names are in capitals.
+/// The list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct WhiteList {
@@ -30,14 +31,14 @@ pub(crate) struct WhiteList {
 struct Custom {
     #[serde(flatten)]
     kind: Kind,
-    #[serde(rename = "replicasPath")]
+    #[serde(rename = "replicaspath")]
     replicas_path: String,
-    #[serde(rename = "subResources")]
+    #[serde(rename = "subresources")]
     below: Vec<Kind>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(default)]
 struct Kind {
     group: String,
     version: String,
@@ -61,7 +62,7 @@ impl WhiteList {
     /// The list of a setting. Without one, or with one that cannot be read, there are no further kinds.
     pub(crate) fn of(setting: Option<&str>) -> Self {
         setting
-            .and_then(|text| serde_json::from_str(text).ok())
+            .and_then(|text| settings::read(text).ok())
             .unwrap_or_default()
     }
 
@@ -119,6 +120,15 @@ mod tests {
             WhiteList::of(None).knows(api_version, kind),
             known && !api_version.starts_with("example")
         );
+    }
+
+    /// OpenKruise's own suite writes the name so.
+    #[test]
+    fn names_of_fields_are_taken_in_any_case() {
+        let text = r#"{"Workloads":[{"group":"example.com","VERSION":"v1","kind":"Game","ReplicasPath":"spec.replicas"}]}"#;
+        let list = WhiteList::of(Some(text));
+        assert!(list.permits("example.com/v1", "Game"));
+        assert_eq!(list.workloads[0].replicas_path, "spec.replicas");
     }
 
     #[rstest]
