@@ -141,7 +141,7 @@ impl Served {
             if self.installed().is_empty() {
                 return Vec::new();
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            runtime().block_on(tokio::time::sleep(std::time::Duration::from_millis(100)));
         }
         self.installed()
     }

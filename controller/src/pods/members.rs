@@ -173,7 +173,7 @@ fn changed<S: Resource<DynamicType = ()>, K: Resource>(
 }
 
 /// The owner of kind `S` that controls an object.
-fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<ObjectKey> {
+pub(crate) fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<ObjectKey> {
     let owner = controller_of_kind::<S>(meta)?;
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     Some(ObjectKey::new(namespace, &owner.name))

@@ -80,9 +80,8 @@ impl GarbageCollector {
                 Some(due) => tokio::time::timeout_at(due, next).await.ok(),
                 None => Some(next.await),
             };
-            match change {
-                Some((kind, change)) => self.observe(&mut changes, kind, change).await,
-                None => {}
+            if let Some((kind, change)) = change {
+                self.observe(&mut changes, kind, change).await;
             }
             while let Some(uid) = self.again.pop() {
                 self.look(&uid).await;

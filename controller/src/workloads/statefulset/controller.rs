@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
+use kube::{Resource as _, ResourceExt};
 
 use super::act::{Performer, write_status};
 use super::gates::Gates;
@@ -19,7 +19,7 @@ use crate::api::v1beta1::StatefulSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
-use crate::pods::members::{Members, Shown, watch_members, watch_sets};
+use crate::pods::members::{Members, Shown, owner_key, watch_members, watch_sets};
 use crate::pods::revision::HashOf;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
@@ -50,12 +50,24 @@ impl Reconciler for Controller {
         watch_sets(watches, &self.sets, &self.actor.expectations);
         watch_members::<StatefulSet>(watches, &self.pods, Some(&self.claims), &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
-        // A claim that grows has no owner to wake.
-        watches.on(&self.claims, |change, queue| {
-            let Change::Updated(_, claim) = change else { return };
-            if let Some(set) = claim.annotations().get(labels::OWNED_BY_STATEFUL_SET) {
+        let pods = self.pods.clone();
+        watches.on(&self.claims, move |change, queue| match change {
+            Change::Added(_) => {}
+            // A claim that grows has no owner to wake.
+            Change::Updated(_, claim) => {
+                if let Some(set) = claim.annotations().get(labels::OWNED_BY_STATEFUL_SET) {
+                    let namespace = claim.namespace().unwrap_or_default();
+                    queue.add(ObjectKey::new(&namespace, set));
+                }
+            }
+            // OpenKruise waits for the next change of the pod that lacks the claim, which may have come before.
+            Change::Deleted(claim) => {
                 let namespace = claim.namespace().unwrap_or_default();
-                queue.add(ObjectKey::new(&namespace, set));
+                let name = claim.name_any();
+                let found = pods_of_claim(&name).find_map(|pod| pods.get(&ObjectKey::new(&namespace, pod)));
+                if let Some(set) = found.and_then(|pod| owner_key::<StatefulSet>(pod.meta())) {
+                    queue.add(set);
+                }
             }
         });
     }
@@ -63,6 +75,11 @@ impl Reconciler for Controller {
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
         self.reconcile(key).await.map(Next::from)
     }
+}
+
+/// The pods that a claim may be of, by name: a claim is named after its template and its pod.
+fn pods_of_claim(claim: &str) -> impl Iterator<Item = &str> {
+    claim.match_indices('-').filter_map(|(at, _)| claim.get(at + 1..))
 }
 
 impl Controller {
@@ -219,5 +236,18 @@ impl Controller {
             }
         }
         result.map(|()| plan.requeue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pods_of_claim;
+
+    #[test]
+    fn a_claim_names_its_pod() {
+        let names: Vec<&str> = pods_of_claim("data-dir-web-0").collect();
+        assert_eq!(names, ["dir-web-0", "web-0", "0"]);
+        assert_eq!(pods_of_claim("é-").collect::<Vec<_>>(), [""]);
+        assert_eq!(pods_of_claim("none").count(), 0);
     }
 }
