@@ -200,6 +200,7 @@ impl GarbageCollector {
     /// Processes one object by its present state; tries again later if that fails.
     async fn look(&mut self, uid: &str) {
         let Some(node) = self.graph.get(uid).cloned() else {
+            self.again.succeeded(&uid.to_owned());
             return;
         };
         let result = if node.terminating && node.finalizers.iter().any(|name| name == ORPHAN) {
