@@ -315,7 +315,8 @@ fn add_volumes(spec: &mut Map<String, Value>, blueprint: &Blueprint<'_>, id: &st
     spec.insert("volumes".to_owned(), Value::Array(volumes));
 }
 
-fn strings(value: &Value, pointer: &str) -> BTreeMap<String, String> {
+/// The texts of the map at a pointer: labels, annotations.
+pub(crate) fn strings(value: &Value, pointer: &str) -> BTreeMap<String, String> {
     let map = value.pointer(pointer).and_then(Value::as_object);
     map.into_iter()
         .flatten()

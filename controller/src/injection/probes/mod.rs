@@ -5,7 +5,7 @@
 mod go_probe;
 mod liveness;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,6 +15,7 @@ use self::go_probe::GoProbe;
 use crate::api::v1alpha1::{PodContainerProbe, PodProbeMarker};
 use crate::kit::admission::{Refusal, Request};
 use crate::kit::{ObjectKey, selector};
+use crate::pods::build::strings;
 
 pub(super) use liveness::{GATE as LIVENESS_GATE, move_out};
 
@@ -41,7 +42,7 @@ pub(super) async fn announce(pod: &mut Value, request: &Request<'_>) -> Result<(
             .filter_map(|name| markers.get(&ObjectKey::new(request.namespace, name)))
             .collect(),
         None => {
-            let labels = labels(pod);
+            let labels = strings(pod, "/metadata/labels");
             let of_namespace = markers.in_namespace(request.namespace).into_iter();
             of_namespace
                 .filter(|marker| selector::selects(&marker.spec.selector, &labels).unwrap_or(false))
@@ -129,14 +130,6 @@ fn containers(pod: &Value) -> BTreeSet<String> {
     let stays = |init: &&Value| init.get("restartPolicy").and_then(Value::as_str) == Some("Always");
     let all = list("/spec/containers").chain(list("/spec/initContainers").filter(stays));
     all.filter_map(|container| Some(container.get("name")?.as_str()?.to_owned()))
-        .collect()
-}
-
-fn labels(pod: &Value) -> BTreeMap<String, String> {
-    let labels = pod.pointer("/metadata/labels").and_then(Value::as_object);
-    let texts = labels.into_iter().flatten();
-    texts
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect()
 }
 

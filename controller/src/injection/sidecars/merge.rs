@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::selection::Labels;
+use crate::pods::build::strings;
 
 /// The name of a container, a volume, a secret.
 pub(super) fn name(item: &Value) -> &str {
@@ -57,11 +58,5 @@ pub(super) fn list<'a>(spec: &'a mut Value, field: &str) -> Option<&'a mut Vec<V
 
 /// The texts of a map in the pod's metadata.
 pub(super) fn texts(pod: &Value, field: &str) -> Labels {
-    let map = pod
-        .pointer(&format!("/metadata/{field}"))
-        .and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
+    strings(pod, &format!("/metadata/{field}"))
 }

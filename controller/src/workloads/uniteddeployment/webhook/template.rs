@@ -1,13 +1,12 @@
 //! What is wrong with the template of the workloads.
 
-use std::collections::BTreeMap;
-
 use kube::core::{Selector, SelectorExt as _};
 use pod_rules::FieldError;
 use serde_json::Value;
 
 use crate::api::v1alpha1::{SubsetTemplate, WorkloadTemplate};
 use crate::kit::go_syntax;
+use crate::pods::build::strings;
 use crate::pods::template::{defaults, rules};
 use crate::workloads::uniteddeployment::kinds::ChildKind;
 
@@ -52,14 +51,6 @@ fn shown(template: &SubsetTemplate) -> String {
     format!("v1alpha1.SubsetTemplate{{{}}}", parts.join(", "))
 }
 
-fn labels(metadata: Option<&Value>) -> BTreeMap<String, String> {
-    let labels = metadata.and_then(|metadata| metadata.get("labels")?.as_object());
-    let texts = labels.into_iter().flatten();
-    texts
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
-}
-
 fn mismatch(path: String, metadata: Option<&Value>) -> FieldError {
     let labels = metadata.and_then(|metadata| metadata.get("labels")?.as_object());
     FieldError::invalid_shown(path, go_syntax::text_map(labels), MISMATCH)
@@ -68,7 +59,7 @@ fn mismatch(path: String, metadata: Option<&Value>) -> FieldError {
 /// The labels of the workload must match. The path of an Advanced StatefulSet is that of the other, as in OpenKruise.
 fn marks(kind: ChildKind, workload: &WorkloadTemplate, selector: &Selector, errors: &mut Vec<FieldError>) {
     let metadata = workload.metadata.as_ref();
-    if selector.matches(&labels(metadata)) {
+    if selector.matches(&strings(metadata.unwrap_or(&Value::Null), "/labels")) {
         return;
     }
     let field = match kind {
@@ -107,7 +98,7 @@ fn pod(kind: ChildKind, workload: &WorkloadTemplate, selector: &Selector, errors
     let base = format!("{PATH}.{}.spec.template", kind.field());
     let mut pod = workload.spec.get("template").cloned().unwrap_or_default();
     let metadata = pod.get("metadata");
-    if !selector.matches(&labels(metadata)) {
+    if !selector.matches(&strings(metadata.unwrap_or(&Value::Null), "/labels")) {
         errors.push(mismatch(format!("{base}.metadata.labels"), metadata));
     }
     let found = match kind {
