@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand, ValueEnum};
 use conformance::bench_cluster::{self, Maker};
+use conformance::bench_manager::{LOADS, Load, ManagerProgram};
 use conformance::{bench, bench_api, bench_manager};
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
@@ -38,6 +39,19 @@ enum What {
         /// How many pods; several for how the cost grows.
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
         pods: Vec<u32>,
+        /// Measures the program `kruise-manager` with objects of these kinds instead: `cloneset`, `statefulset`, …, or `all`.
+        #[arg(long, value_delimiter = ',', value_parser = loads)]
+        kind: Vec<Loads>,
+        /// Flags for `kruise-manager`.
+        #[arg(long, default_value = "")]
+        flags: String,
+        /// The shell's command that starts another manager to measure beside ours. Its environment has `KUBECONFIG`,
+        /// `WEBHOOK_HOST`, `WEBHOOK_PORT` and `POD_NAMESPACE`.
+        #[arg(long, requires = "kind")]
+        other_manager: Option<String>,
+        /// Manifests that are created before the other manager starts: its definitions and webhook configurations.
+        #[arg(long, requires = "other_manager")]
+        installation: Option<PathBuf>,
     },
     /// A manager on the cluster whose kubeconfig is on standard input: the process that `manager` measures.
     #[command(hide = true)]
@@ -85,6 +99,47 @@ impl From<By> for Maker {
     }
 }
 
+/// What a value of `--kind` stands for.
+#[derive(Debug, Clone)]
+struct Loads(Vec<Load>);
+
+fn loads(text: &str) -> Result<Loads, String> {
+    if text == "all" {
+        return Ok(Loads(LOADS.to_vec()));
+    }
+    let found = LOADS.into_iter().find(|load| load.name() == text);
+    found.map(|load| Loads(vec![load])).ok_or_else(|| {
+        let names: Vec<&str> = LOADS.iter().map(|load| load.name()).collect();
+        format!("no such kind; there are {} and all", names.join(", "))
+    })
+}
+
+/// Builds `kruise-manager` for release, and says how it is started.
+fn own_manager(flags: &str) -> miette::Result<ManagerProgram> {
+    let workspace = crate::conformance::workspace();
+    let built = Command::new("cargo")
+        .args(["build", "--quiet", "--release", "--package", "controller"])
+        .args(["--bin", "kruise-manager"])
+        .current_dir(&workspace)
+        .status()
+        .into_diagnostic()
+        .wrap_err("build kruise-manager with cargo")?;
+    miette::ensure!(built.success(), "kruise-manager does not build");
+    let this = std::env::current_exe()
+        .into_diagnostic()
+        .wrap_err("find this program")?;
+    let program = this.with_file_name("kruise-manager");
+    let own = "--install --metrics-addr=0 --health-probe-addr=0";
+    Ok(ManagerProgram {
+        name: "kruise-manager".to_owned(),
+        command: format!(
+            "'{}' --kubeconfig \"$KUBECONFIG\" --webhook-url \"https://127.0.0.1:$WEBHOOK_PORT\" {own} {flags}",
+            program.display()
+        ),
+        installation: None,
+    })
+}
+
 fn real_time() -> miette::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -130,7 +185,23 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
                 seeded_entropy::simulate(seed, job)
             })?;
         }
-        Some(What::Manager { pods }) => {
+        Some(What::Manager {
+            pods,
+            kind,
+            flags,
+            other_manager,
+            installation,
+        }) if !kind.is_empty() => {
+            let other = other_manager.map(|command| ManagerProgram {
+                name: "the other manager".to_owned(),
+                command,
+                installation,
+            });
+            let managers: Vec<ManagerProgram> = [own_manager(&flags)?].into_iter().chain(other).collect();
+            let loads: Vec<Load> = kind.into_iter().flat_map(|loads| loads.0).collect();
+            bench_manager::run_beside(&loads, &pods, &managers, &mut out)?;
+        }
+        Some(What::Manager { pods, .. }) => {
             let this = std::env::current_exe()
                 .into_diagnostic()
                 .wrap_err("find this program")?;

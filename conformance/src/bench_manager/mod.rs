@@ -1,4 +1,8 @@
-//! Measures OpenKruise's manager alone: passes, an update in place of a large set, memory.
+//! Measures OpenKruise's manager: alone (passes, an update in place of a large set, memory), and as a program, kind by kind,
+//! beside another manager.
+
+mod beside;
+mod loads;
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -12,6 +16,9 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde::{Deserialize, Serialize};
 use shared_json::{Value, json};
+
+pub use beside::{ManagerProgram, run as run_beside};
+pub use loads::{LOADS, Load};
 
 use crate::action::Kubectl;
 use crate::backend::{FakeCluster, FakeOptions};
