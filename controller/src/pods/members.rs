@@ -179,6 +179,15 @@ pub(crate) fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Opt
     Some(ObjectKey::new(namespace, &owner.name))
 }
 
+/// The sets of a kind that adopt revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adopters {
+    /// Those that stay.
+    Staying,
+    /// Those that are being deleted, too: what they adopt goes with them.
+    All,
+}
+
 impl Members<'_> {
     /// Releases the pods of `set` that do not match its selector any more, and adopts those without an owner that do and that
     /// `may_adopt` takes; a set that is being deleted adopts none. Whether a pod was adopted.
@@ -210,7 +219,7 @@ impl Members<'_> {
         if orphans.is_empty() {
             return Ok(false);
         }
-        self.confirm::<S>(&owner).await?;
+        self.confirm::<S>(&owner, Adopters::Staying).await?;
         for pod in &orphans {
             let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
             match result {
@@ -221,7 +230,7 @@ impl Members<'_> {
         Ok(true)
     }
 
-    /// Makes revisions without an owner that the set's selector selects the set's, unless the set goes.
+    /// Makes revisions without an owner that the set's selector selects the set's.
     ///
     /// # Errors
     /// Those of the requests; a failure if the set is another one by now.
@@ -230,16 +239,18 @@ impl Members<'_> {
         revisions: &RevisionKeeper,
         set: &S,
         selector: &Selector,
+        adopters: Adopters,
     ) -> Result<(), ActError>
     where
         S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let owner = Owner::of(set);
         let orphans = revisions.orphans(&owner, selector);
-        if orphans.is_empty() || set.meta().deletion_timestamp.is_some() {
+        let goes = set.meta().deletion_timestamp.is_some();
+        if orphans.is_empty() || (goes && adopters == Adopters::Staying) {
             return Ok(());
         }
-        self.confirm::<S>(&owner).await?;
+        self.confirm::<S>(&owner, adopters).await?;
         for revision in orphans {
             let name = revision.name_any();
             self.actor
@@ -249,16 +260,17 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Asks whether a set is still there and stays. The cache may not know yet that it is being deleted, and orphans what it owns.
+    /// Asks whether a set is still there and may adopt. The cache may not know yet that it is being deleted, and orphans what it owns.
     ///
     /// # Errors
     /// Refusals of the server, and a set of that name that is another one by now, or goes.
-    pub(crate) async fn confirm<S>(&self, owner: &Owner) -> Result<(), ActError>
+    pub(crate) async fn confirm<S>(&self, owner: &Owner, adopters: Adopters) -> Result<(), ActError>
     where
         S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
-        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
+        let goes = latest.meta().deletion_timestamp.is_some() && adopters == Adopters::Staying;
+        if latest.uid().as_ref() != Some(&owner.uid) || goes {
             let name = &owner.key.name;
             return Err(ActError::planned(&format!("{name} is another set by now")));
         }

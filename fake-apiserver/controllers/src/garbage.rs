@@ -1,6 +1,7 @@
 //! The garbage collector: deletes objects whose owners are gone, in the background or the foreground, or orphans them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{EventRecorder, EventType, SharedClock};
 use futures::StreamExt as _;
@@ -21,6 +22,9 @@ use super::watching::{Change, ServedKind, kind_of, served_kinds, watch, watch_me
 const DEFINITION: &str = "CustomResourceDefinition";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
+/// How long an owner stays after its dependents were orphaned. A real collector's requests take about so long, and a controller may
+/// see the orphans meanwhile, and take them back.
+const ORPHANED: Duration = Duration::from_millis(50);
 
 type Changes = BoxStream<'static, (usize, Change)>;
 
@@ -397,6 +401,7 @@ impl GarbageCollector {
             // The owner may be seen to go before this dependent is seen to have changed.
             self.graph.disown(&dependent_uid, uid);
         }
+        tokio::time::sleep(ORPHANED).await;
         self.remove_finalizer(uid, node, ORPHAN).await
     }
 

@@ -17,7 +17,7 @@ use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::DaemonSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches, controller_of};
 use crate::pods::actor::Actor;
-use crate::pods::members::{Members, Shown, watch_members, watch_sets};
+use crate::pods::members::{Adopters, Members, Shown, watch_members, watch_sets};
 use crate::pods::revision::HashOf;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
@@ -141,7 +141,7 @@ impl Controller {
             return Ok(None);
         }
         members
-            .adopt_revisions(&self.revisions, set.as_ref(), &selector)
+            .adopt_revisions(&self.revisions, set.as_ref(), &selector, Adopters::Staying)
             .await?;
         let mut observed = self.observe(set.clone(), &selector);
         if !matches!(shown, Shown::After(_)) {

@@ -19,7 +19,7 @@ use crate::api::v1beta1::StatefulSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
-use crate::pods::members::{Members, Shown, owner_key, watch_members, watch_sets};
+use crate::pods::members::{Adopters, Members, Shown, owner_key, watch_members, watch_sets};
 use crate::pods::revision::HashOf;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
@@ -97,7 +97,7 @@ impl Controller {
             return Ok(Some(delay));
         }
         self.members()
-            .adopt_revisions(&self.revisions, set.as_ref(), &selector)
+            .adopt_revisions(&self.revisions, set.as_ref(), &selector, Adopters::All)
             .await?;
         let has_ordinal = |pod: &CachedPod| ordinal_of(&key.name, pod::name(pod)).is_some();
         if self.members().claim(set.as_ref(), &selector, has_ordinal).await? {

@@ -18,7 +18,7 @@ use crate::kit::expectations::{EXPECTATION_TIMEOUT, Expected, Member, Visible};
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::Revisions;
 use crate::pods::actor::Actor;
-use crate::pods::members::{Members, watch_owned, watch_sets};
+use crate::pods::members::{Adopters, Members, watch_owned, watch_sets};
 use crate::pods::revision_keeper::RevisionKeeper;
 
 /// The controller's name in events, metrics and logs.
@@ -117,7 +117,7 @@ impl Controller {
             return Ok(Some(delay));
         }
         self.members()
-            .adopt_revisions(&self.revisions, set.as_ref(), &selector)
+            .adopt_revisions(&self.revisions, set.as_ref(), &selector, Adopters::Staying)
             .await?;
         let revisions = self.ensure_revisions(&observed, &performer.owner).await?;
         let plan = plan(&observed, &revisions);
@@ -195,7 +195,7 @@ impl Controller {
             return Ok(false);
         }
         self.members()
-            .confirm::<UnitedDeployment>(&performer.owner)
+            .confirm::<UnitedDeployment>(&performer.owner, Adopters::Staying)
             .await?;
         for orphan in &orphans {
             match performer.adopt(orphan).await {
