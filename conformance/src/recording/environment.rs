@@ -33,6 +33,8 @@ pub struct Environment {
     pub choices: Option<Arc<Choices>>,
     /// On how many nodes a job wanted a pod: there were so many, whether they got one or not.
     pub wanted_nodes: u32,
+    /// How many processors a node had, where an event says it.
+    pub cpus: Option<u32>,
     /// When the first step began: times are whole seconds, so that the part of a second counts.
     pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.
@@ -63,6 +65,15 @@ fn gates(version: &str, gates: &str) -> String {
         .collect();
     all.extend(gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()));
     all.join(",")
+}
+
+/// The processors of a node, as the server names them when it refuses to resize a pod.
+fn processors(message: &str) -> Option<u32> {
+    let refusal = message.split_once("enough allocatable resources: cpu, ")?.1;
+    let number = refusal.split_once("allocatable: ")?.1;
+    let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    let thousandths: u32 = number[..end].parse().ok()?;
+    Some(thousandths / 1000).filter(|processors| *processors > 0)
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
@@ -106,6 +117,10 @@ impl Environment {
                     .strip_prefix("Failed to pull image \"")
                     .and_then(|rest| rest.split('"').next());
                 pulls_failed.extend(image.map(str::to_owned));
+            }
+            if change.resource == "events" {
+                let message = text(&change.object, "/message");
+                environment.cpus = environment.cpus.or_else(|| processors(&message));
             }
             if change.resource == "broadcastjobs" {
                 let wanted = number(&change.object, "/status/desired");

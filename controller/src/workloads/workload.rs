@@ -275,6 +275,7 @@ impl Start<'_> {
             clock: Arc::clone(&self.options.clock),
             words,
             leave: None,
+            refusals: Arc::default(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Carries out what was planned for an owner of pods.
 //!
-//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds, `words` has the texts of events. Every
-//! write tells the expectations what the watches have to show before the next pass.
+//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds, `words` has the texts of events, and
+//! `refusals` says which updates are not tried again yet. Every write tells the expectations what the watches have to show before the next pass.
 
 mod create;
 mod objects;
 mod patch;
 mod perform;
 mod pull_jobs;
+mod refusals;
 mod revisions;
 mod words;
 

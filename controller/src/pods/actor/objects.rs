@@ -7,6 +7,7 @@ use kube::api::{Api, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde_json::Value;
 
+use super::refusals::Refusals;
 use super::words::Words;
 use crate::kit::expectations::{Expectations, Expected, Member};
 use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
@@ -24,6 +25,8 @@ pub(crate) struct Actor {
     pub(crate) words: &'static Words,
     /// Gives pods leave to go out of service; without it, all of them have it.
     pub(crate) leave: Option<Arc<dyn Leave>>,
+    /// Updates in place that the server refused.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 impl Actor {

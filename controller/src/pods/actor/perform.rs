@@ -39,11 +39,18 @@ impl Actor {
                     resize: resize.as_ref(),
                     pod: patch,
                 };
+                if let Some(error) = self.refusals.holding(pod, revision, self.clock.now()) {
+                    return Err(error);
+                }
                 let result = self.update_in_place(owner, pod, &patches, revision).await;
                 match result {
                     // What the node has no room for now, it may have room for later.
                     Err(error) if *or_recreate && resize.is_none() && error.kind == Kind::Refused => {
                         self.recreate(owner, pod, false, revision).await
+                    }
+                    Err(error) if error.kind == Kind::Refused => {
+                        self.refusals.note(pod, revision, &error, self.clock.now());
+                        Err(error)
                     }
                     result => result,
                 }
