@@ -18,6 +18,7 @@
 mod backoff;
 mod clock;
 mod events;
+mod lean;
 mod local;
 mod names;
 mod seed;
@@ -27,7 +28,8 @@ mod watch;
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
+pub use lean::LeanObject;
 pub use local::{LocalEvent, LocalObjects, ObjectClient};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
 pub use seed::{Random, Seed, hex};
-pub use watch::{JsonChange, LeanObject, watch_json, watch_metadata};
+pub use watch::{JsonChange, watch_json, watch_metadata};

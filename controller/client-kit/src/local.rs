@@ -14,8 +14,7 @@ use kube::core::Status;
 use shared_json::Value;
 use tower::{BoxError, Service};
 
-use crate::LeanObject;
-use crate::watch::without_owners;
+use crate::lean::{LeanObject, without_owners};
 
 /// What one line of a watch tells.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,10 +22,6 @@ use tokio::time::Instant;
 use crate::local::{LocalObjects, accepted};
 use lines::{Lines, Told};
 
-pub use lean::LeanObject;
-pub(crate) use lean::without_owners;
-
-mod lean;
 mod lines;
 
 /// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).

@@ -7,8 +7,8 @@ use machinery::meta::{ObjectMeta as _, at, string_map};
 use machinery::placement::{attributes_of, class_of, is_bound_to, mode, size, volume_fits as fits};
 use shared_json::{Value, json};
 
+use super::runtime::is_over;
 use super::runtime::{Cache, Res, controller_of, list, text};
-use super::workloads::pods::is_over;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
-use super::resource_claims::object_name;
+use super::runtime::claim_object;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text, time, until};
 
 /// The controller.
@@ -153,7 +153,7 @@ impl Controller for DeviceTaints {
         };
         let claims: Vec<&Value> = list(&pod, "spec.resourceClaims")
             .iter()
-            .filter_map(|claim| object_name(&pod, claim))
+            .filter_map(|claim| claim_object(&pod, claim))
             .filter_map(|name| cx.cache.get(Res::ResourceClaims, &key.namespace, name))
             .map(|claim| &**claim)
             .collect();

@@ -15,7 +15,8 @@ use super::runtime::{
     until,
 };
 use super::workloads::pod_control::refusal;
-use super::workloads::pods::{is_over, is_ready, scaled};
+use super::workloads::pods::scaled;
+use crate::runtime::{is_over, is_ready};
 
 /// How long an eviction that was allowed is waited for (the real one's).
 const DISRUPTION_TIMEOUT: Duration = Duration::from_secs(120);

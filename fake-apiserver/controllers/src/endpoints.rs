@@ -18,7 +18,8 @@ use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, 
 use super::subsets::{Address, CAPACITY, repack, sorted, truncate};
 use super::topology::{self, Shares, Zones};
 use super::workloads::pod_control::is_namespace_going;
-use super::workloads::pods::{is_over, owner_reference};
+use super::workloads::pods::owner_reference;
+use crate::runtime::is_over;
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";

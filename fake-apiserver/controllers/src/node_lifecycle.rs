@@ -14,8 +14,8 @@ use machinery::types::rfc3339;
 use shared_json::{Map, Value, json};
 
 use super::node_zones::{Zones, zone_of};
+use super::runtime::is_over;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};
-use super::workloads::pods::is_over;
 
 /// How long a node may be silent before its conditions become unknown (the real default).
 const GRACE: Duration = Duration::from_secs(50);

@@ -9,7 +9,8 @@ use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, text};
-use super::workloads::pods::{is_over, sort_by_age};
+use super::workloads::pods::sort_by_age;
+use crate::runtime::is_over;
 
 /// How long a pod's node may be unknown before its pods are removed (the real one's quarantine).
 const QUARANTINE: Duration = Duration::from_secs(40);

@@ -12,8 +12,8 @@ use machinery::quota::{in_scope, is_of_kind, is_of_pods, usage};
 use machinery::types::Quantity;
 use shared_json::{Value, json};
 
+use super::runtime::is_over;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
-use super::workloads::pods::is_over;
 
 /// The kinds that are watched, by group and plural.
 const WATCHED: [(&str, &str, Res); 6] = [

@@ -9,7 +9,7 @@ use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Map, Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, is_not_found, list, text};
-use super::workloads::pods::is_over;
+use super::runtime::{claim_name, claim_object, is_over};
 
 /// Whose fields of a pod's status are those that name its claims.
 const MANAGER: &str = "ResourceClaimController";
@@ -41,25 +41,6 @@ fn claim_key(namespace: &str, name: &str) -> Key {
 /// Whether a pod will not run any more, or never.
 fn is_done(pod: &Value) -> bool {
     is_over(pod) || (pod.is_terminating() && text(pod, "spec.nodeName").is_empty())
-}
-
-/// The claim's name in a pod's status: none if the status has no entry yet, and no name if it needs no claim.
-fn made<'a>(pod: &'a Value, claim: &Value) -> Option<&'a str> {
-    list(pod, "status.resourceClaimStatuses")
-        .iter()
-        .find(|status| text(status, "name") == text(claim, "name"))
-        .map(|status| text(status, "resourceClaimName"))
-}
-
-/// The name of the object that one of a pod's claims is.
-pub(super) fn object_name<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
-    let named = text(claim, "resourceClaimName");
-    let name = if named.is_empty() {
-        made(pod, claim)?
-    } else {
-        named
-    };
-    (!name.is_empty()).then_some(name)
 }
 
 /// The name of the claim that the scheduler has made for a pod's extended resources.
@@ -116,7 +97,7 @@ impl Controller for ResourceClaims {
                     return Vec::new();
                 }
                 let gone = cache.get(Res::Pods, namespace, object.name()).is_none();
-                let named = claims.iter().filter_map(|claim| object_name(object, claim));
+                let named = claims.iter().filter_map(|claim| claim_object(object, claim));
                 let released = named.chain(extended(object)).filter(|_| gone || is_done(object));
                 released
                     .map(|name| claim_key(namespace, name))
@@ -185,7 +166,7 @@ async fn make(cx: &mut Cx<'_>, pod: &Value) -> Result<Option<(String, String)>, 
     for claim in list(pod, "spec.resourceClaims") {
         let (name, template) = (text(claim, "name"), text(claim, "resourceClaimTemplateName"));
         // One that was made and is gone does not come back: the real controller remembers that it made it.
-        if template.is_empty() || made(pod, claim).is_some() {
+        if template.is_empty() || claim_name(pod, claim).is_some() {
             continue;
         }
         let owned = cx.cache.owned(Res::ResourceClaims, pod.uid());
@@ -231,7 +212,7 @@ async fn reserve(cx: &mut Cx<'_>, pod: &Value) -> Result<(), kube::Error> {
         return Ok(());
     }
     for claim in list(pod, "spec.resourceClaims") {
-        let Some(name) = object_name(pod, claim) else {
+        let Some(name) = claim_object(pod, claim) else {
             continue;
         };
         let Some(found) = cx.cache.get(Res::ResourceClaims, pod.namespace(), name).cloned() else {
@@ -367,17 +348,6 @@ mod tests {
             pod["spec"]["nodeName"] = json!("n");
         }
         assert_eq!(is_done(&pod), done);
-    }
-
-    #[rstest]
-    #[case(json!({"name": "x", "resourceClaimName": "mine"}), json!([]), Some("mine"))]
-    #[case(json!({"name": "x", "resourceClaimTemplateName": "t"}), json!([]), None)]
-    #[case(json!({"name": "x", "resourceClaimTemplateName": "t"}), json!([{"name": "x", "resourceClaimName": "p-x-1"}]), Some("p-x-1"))]
-    #[case(json!({"name": "x", "resourceClaimTemplateName": "t"}), json!([{"name": "y", "resourceClaimName": "p-y-1"}]), None)]
-    #[case(json!({"name": "x", "resourceClaimTemplateName": "t"}), json!([{"name": "x"}]), None)]
-    fn names_of_objects(#[case] claim: Value, #[case] statuses: Value, #[case] expected: Option<&str>) {
-        let pod = json!({"status": {"resourceClaimStatuses": statuses}});
-        assert_eq!(object_name(&pod, &claim), expected);
     }
 
     #[test]

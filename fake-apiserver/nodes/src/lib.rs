@@ -16,7 +16,6 @@ mod kubelet;
 mod link;
 mod mail;
 mod node;
-mod pod;
 mod pressure;
 mod programs;
 mod scheduler;

@@ -2,7 +2,7 @@
 //!
 //! # The way of a request
 //!
-//! `http::service` → `http::request` (the target) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) →
+//! `http::service` → `message::request` (the target) → `faults` (if a test asked) → `message::decode` → `rest` (the verb) →
 //! `admission` → types (defaults, schema) → rules → store → `encode`.
 //!
 //! **Invariant:** it knows no kubelet, no scheduler and no controller: they are clients. It reaches a node by a trait
@@ -15,12 +15,14 @@ mod discovery;
 mod encode;
 pub mod faults;
 mod http;
+mod message;
 mod openapi;
 mod resources;
 mod rest;
 mod server;
+mod webhook_client;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use authn::Peer;
-pub use http::body::ResponseBody;
+pub use message::body::ResponseBody;
 pub use server::{EVENT_LIFE, Server};

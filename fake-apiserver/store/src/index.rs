@@ -89,8 +89,8 @@ mod tests {
     use machinery::keys::{GroupResource, Revision};
     use shared_json::json;
 
-    use super::super::store_impl::{Change, Store};
     use super::*;
+    use crate::{Change, Store};
 
     /// After any mix of creates, deletes and moves an indexed list equals a full scan, and a watch that
     /// begins again gets the events it missed.

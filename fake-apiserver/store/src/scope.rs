@@ -192,8 +192,8 @@ mod tests {
     use rstest::rstest;
     use shared_json::json;
 
-    use super::super::store_impl::{Change, Store};
     use super::*;
+    use crate::{Change, Store};
 
     fn pods() -> GroupResource {
         GroupResource::new("", "pods")

@@ -4,9 +4,6 @@ use std::mem::size_of;
 
 use shared_json::{Name, Value};
 
-use super::event::Stored;
-use super::store_impl::CommitError;
-
 /// The largest object that the real server's store takes, in bytes.
 const STORED_BYTES_MAX: usize = 1024 * 1024 * 3 / 2;
 
@@ -65,24 +62,18 @@ impl Size {
         size
     }
 
-    /// No fewer bytes than the whole has as JSON, if the store takes so many.
-    ///
-    /// # Errors
-    /// [`CommitError::TooLarge`].
-    pub(super) fn checked(self, value: &Value, before: Option<&Stored>) -> Result<usize, CommitError> {
+    /// No fewer bytes than the whole has as JSON, if the store takes so many. `before` is that number for the version before.
+    pub(super) fn checked(self, value: &Value, before: usize) -> Option<usize> {
         let mut max = self.max(before);
         if max > STORED_BYTES_MAX {
             max = json_bytes(value);
         }
-        if max > STORED_BYTES_MAX {
-            return Err(CommitError::TooLarge);
-        }
-        Ok(max)
+        (max <= STORED_BYTES_MAX).then_some(max)
     }
 
     /// No fewer bytes than the whole has as JSON.
-    pub(super) fn max(self, before: Option<&Stored>) -> usize {
-        before.map_or(0, |before| before.size_max) + self.json
+    pub(super) fn max(self, before: usize) -> usize {
+        before + self.json
     }
 }
 
@@ -101,36 +92,9 @@ fn json_bytes(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use shared_json::json;
 
-    use super::super::{Change, GroupResource, ObjectKey, Store};
     use super::*;
-
-    #[test]
-    fn a_mebibyte_and_a_half_and_no_more() {
-        let (store, maps) = (Store::new(), GroupResource::new("", "configmaps"));
-        let key = ObjectKey::new("a", "x");
-        let mut last: Option<Arc<Stored>> = None;
-        let mut put = |length: usize| {
-            let mut object = match &last {
-                Some(last) => (*last.value).clone(),
-                None => json!({"metadata": {"name": "x"}, "data": {}}),
-            };
-            object["data"]["k"] = json!("x".repeat(length));
-            let expected = last.as_ref().map(|last| last.revision);
-            let stored = store.commit(&maps, &key, expected, Change::Put(object))?;
-            last = Some(stored);
-            Ok::<_, CommitError>(())
-        };
-        // The sum of all that was ever new is more than an object may have; what it has is not.
-        let lengths = [
-            1_500_000, 1_000_000, 1_400_000, 1_600_000, 10, 1_600_000, 1_500_000,
-        ];
-        let taken: Vec<bool> = lengths.map(|length| put(length) == Ok(())).into();
-        assert_eq!(taken, [true, true, true, false, true, false, true]);
-    }
 
     #[test]
     fn what_is_shared_is_not_counted() {

@@ -8,13 +8,13 @@ use machinery::keys::{Compacted, GroupResource, ObjectKey, Revision};
 use shared_json::Value;
 
 use super::batches::{Batch, Batches};
+use super::bell::Listener;
 use super::common::Common;
 use super::event::{Event, EventKind, Stored};
 use super::packing::Kept;
 use super::scope::Scope;
 use super::size::Size;
 use super::table::Table;
-use super::watcher::Watcher;
 
 /// The write that a commit makes.
 #[derive(Debug)]
@@ -170,9 +170,10 @@ impl Store {
             true => inner.common.share(&mut value, old),
             false => Size::of(&value, old),
         };
+        let size_before = before.map_or(0, |before| before.size_max);
         let size_max = match kind {
-            EventKind::Deleted => size.max(before),
-            _ => size.checked(&value, before)?,
+            EventKind::Deleted => size.max(size_before),
+            _ => size.checked(&value, size_before).ok_or(CommitError::TooLarge)?,
         };
         let created = previous.as_ref().map_or(revision, |stored| stored.created);
         let object = Arc::new(Stored::new(key.clone(), revision, created, value, size_max));
@@ -252,18 +253,17 @@ impl Store {
         Ok((at.unwrap_or(now), items.into_iter().map(|kept| kept.stored())))
     }
 
-    /// A watch of the events of a scope after `from`. It may see others, too. One that is `here`, in this process, is given the objects
-    /// themselves.
+    /// The bell of a watch of a scope after `from`; used by [`Watcher`](crate::Watcher). One that is `here` is in this process.
     ///
     /// # Errors
     /// [`Compacted`] if events after `from` are gone.
-    pub fn watch(
-        self: &Arc<Self>,
+    pub(super) fn subscribe(
+        &self,
         table_id: &GroupResource,
-        scope: Scope,
+        scope: &Scope,
         from: Revision,
         here: bool,
-    ) -> Result<Watcher, Compacted> {
+    ) -> Result<Listener, Compacted> {
         let mut inner = self.lock();
         let table = inner.table(table_id);
         if from < table.compacted {
@@ -275,24 +275,17 @@ impl Store {
         if here {
             table.watch_here();
         }
-        let bell = table.subscribe(&scope, from);
-        Ok(Watcher::new(
-            Arc::clone(self),
-            table_id.clone(),
-            scope,
-            from,
-            bell,
-        ))
+        Ok(table.subscribe(scope, from))
     }
 
-    /// A watch is over; used by [`Watcher`].
+    /// A watch is over; used by [`Watcher`](crate::Watcher).
     pub(super) fn unwatch(&self, table_id: &GroupResource, scope: &Scope) {
         if *scope != Scope::All {
             self.lock().table(table_id).unsubscribe(scope);
         }
     }
 
-    /// The events of a table after `from`, oldest first, at most `limit`; used by [`Watcher`].
+    /// The events of a table after `from`, oldest first, at most `limit`; used by [`Watcher`](crate::Watcher).
     pub(super) fn events_after(
         &self,
         table_id: &GroupResource,
@@ -626,5 +619,29 @@ mod tests {
             ["x", "y"]
         );
         Ok(())
+    }
+
+    #[test]
+    fn a_mebibyte_and_a_half_and_no_more() {
+        let (store, maps) = (Store::new(), GroupResource::new("", "configmaps"));
+        let key = ObjectKey::new("a", "x");
+        let mut last: Option<Arc<Stored>> = None;
+        let mut put = |length: usize| {
+            let mut object = match &last {
+                Some(last) => (*last.value).clone(),
+                None => json!({"metadata": {"name": "x"}, "data": {}}),
+            };
+            object["data"]["k"] = json!("x".repeat(length));
+            let expected = last.as_ref().map(|last| last.revision);
+            let stored = store.commit(&maps, &key, expected, Change::Put(object))?;
+            last = Some(stored);
+            Ok::<_, CommitError>(())
+        };
+        // The sum of all that was ever new is more than an object may have; what it has is not.
+        let lengths = [
+            1_500_000, 1_000_000, 1_400_000, 1_600_000, 10, 1_600_000, 1_500_000,
+        ];
+        let taken: Vec<bool> = lengths.map(|length| put(length) == Ok(())).into();
+        assert_eq!(taken, [true, true, true, false, true, false, true]);
     }
 }

@@ -25,8 +25,32 @@ pub struct Watcher {
     bell: Listener,
 }
 
+impl Store {
+    /// A watch of the events of a scope after `from`. It may see others, too. One that is `here`, in this process, is given the objects
+    /// themselves.
+    ///
+    /// # Errors
+    /// [`Compacted`] if events after `from` are gone.
+    pub fn watch(
+        self: &Arc<Self>,
+        table_id: &GroupResource,
+        scope: Scope,
+        from: Revision,
+        here: bool,
+    ) -> Result<Watcher, Compacted> {
+        let bell = self.subscribe(table_id, &scope, from, here)?;
+        Ok(Watcher::new(
+            Arc::clone(self),
+            table_id.clone(),
+            scope,
+            from,
+            bell,
+        ))
+    }
+}
+
 impl Watcher {
-    pub(super) fn new(
+    fn new(
         store: Arc<Store>,
         table: GroupResource,
         scope: Scope,

@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt as _};
 use kube::core::WatchEvent;
 use shared_json::Value;
 
-use super::lean::LeanObject;
+use crate::lean::LeanObject;
 use crate::local::{LINE, LocalEvent, LocalObjects};
 
 /// What a line says.

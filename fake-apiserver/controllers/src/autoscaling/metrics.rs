@@ -15,8 +15,8 @@ use super::usage::{
     ANNOTATION, NONE_RECEIVED, Proposal, Target, Tolerances, ceil, is_measured, propose, thousandths,
 };
 use crate::disruption::printed;
+use crate::runtime::is_ready;
 use crate::runtime::{list, number, text};
-use crate::workloads::pods::is_ready;
 
 /// The result of all metrics together.
 #[derive(Debug, Default)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use machinery::meta::ObjectMeta as _;
 use shared_json::{Text, Value};
 
+use super::pods::claim_object;
 use super::resource::{Key, Res};
 use super::tally::{Alike, Tallies};
 use super::{controller_of, list, text};
-use crate::resource_claims::object_name;
 
 /// The objects of all kinds that are watched.
 #[derive(Default)]
@@ -35,7 +35,7 @@ fn owner_uid(object: &Value) -> &str {
 /// The claims of devices that a pod uses.
 fn claims(pod: &Value) -> Vec<Key> {
     let claims = list(pod, "spec.resourceClaims").iter();
-    let names = claims.filter_map(|claim| object_name(pod, claim));
+    let names = claims.filter_map(|claim| claim_object(pod, claim));
     names.map(|name| Key::new(pod.namespace(), name)).collect()
 }
 

@@ -9,6 +9,7 @@
 mod cache;
 mod context;
 mod manager;
+mod pods;
 mod queue;
 mod resource;
 mod tally;
@@ -18,6 +19,7 @@ pub(super) use context::{Cx, involved, is_not_found};
 pub(super) use machinery::meta::{list, text};
 pub use manager::{BuiltIn, ControllerManager};
 pub(super) use manager::{Controller, Next};
+pub(super) use pods::{claim_name, claim_object, is_active, is_over, is_ready};
 pub(super) use queue::Queue;
 pub(super) use resource::{Key, Res};
 pub(super) use tally::{Alike, Numbers};

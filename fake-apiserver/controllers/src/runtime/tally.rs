@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
+use super::pods::{is_active, is_over, is_ready};
 use super::{controller_of, text};
-use crate::workloads::pods::{is_active, is_over, is_ready};
 
 /// Numbers of pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

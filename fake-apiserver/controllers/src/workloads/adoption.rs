@@ -7,8 +7,9 @@ use machinery::selector::matches_selector;
 use shared_json::{Array, Value, json};
 
 use super::job_plan::FINALIZER;
-use super::pods::{is_over, owner_reference};
+use super::pods::owner_reference;
 use super::statefulset::ordinal;
+use crate::runtime::is_over;
 use crate::runtime::{Alike, Cache, Cx, Key, Res, controller_of, text};
 
 fn selects(res: Res, owner: &Value, object: &Value) -> bool {

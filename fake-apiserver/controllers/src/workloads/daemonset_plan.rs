@@ -9,7 +9,8 @@ use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::daemonset_pods::{GENERATION_LABEL, any_pod, generation, hash_of, node_of, wanted};
-use super::pods::{availability, is_over, is_ready, scaled};
+use super::pods::{availability, scaled};
+use crate::runtime::{is_over, is_ready};
 use crate::runtime::{number, text};
 
 /// The actions to take now.

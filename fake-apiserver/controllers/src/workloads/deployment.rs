@@ -14,7 +14,8 @@ use super::deployment_plan::{
     set_condition, status,
 };
 use super::pod_control::{is_namespace_going, refusal};
-use super::pods::{is_over, owner_reference, sort_by_age};
+use super::pods::{owner_reference, sort_by_age};
+use crate::runtime::is_over;
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, number, text};
 
 const HASH_LABEL: &str = "pod-template-hash";

@@ -14,7 +14,8 @@ use super::job_plan::{
     is_limited_by_index,
 };
 use super::pod_control::{self, SlowStart};
-use super::pods::{from_template, is_ready, owner_reference};
+use super::pods::{from_template, owner_reference};
+use crate::runtime::is_ready;
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).

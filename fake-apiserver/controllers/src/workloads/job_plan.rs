@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
-use super::pods::{is_over, is_ready, sort_for_deletion};
+use super::pods::sort_for_deletion;
 use crate::runtime::{condition, is_true, list, number, text, time, until};
+use crate::runtime::{is_over, is_ready};
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

@@ -9,21 +9,7 @@ use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
-use crate::runtime::{condition, is_true, list, number, text, time, until};
-
-/// Whether the pod has ended.
-pub(crate) fn is_over(pod: &Value) -> bool {
-    matches!(text(pod, "status.phase"), "Succeeded" | "Failed")
-}
-
-/// Whether the pod counts: it has not ended and is not about to be removed.
-pub(crate) fn is_active(pod: &Value) -> bool {
-    !is_over(pod) && !pod.is_terminating()
-}
-
-pub(crate) fn is_ready(pod: &Value) -> bool {
-    is_true(pod, "Ready")
-}
+use crate::runtime::{condition, is_active, is_ready, list, number, text, time, until};
 
 /// Whether the pod has been ready for so many seconds; if not yet, how long until it will have.
 pub(crate) fn availability(pod: &Value, min_ready_seconds: i64, now: Timestamp) -> (bool, Option<Duration>) {

@@ -10,7 +10,8 @@ use shared_json::{Value, json};
 
 use super::adoption::{claim, concerned, keeps_all};
 use super::pod_control::{self, SlowStart, refusal};
-use super::pods::{availability, from_template, is_active, owner_reference, sort_for_deletion};
+use super::pods::{availability, from_template, owner_reference, sort_for_deletion};
+use crate::runtime::is_active;
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Numbers, Res, condition, list, number, text};
 
 /// How many pods one pass makes or deletes at most (the real one's).

@@ -12,10 +12,11 @@ use shared_json::{Value, json};
 
 use super::adoption::{claim, concerned};
 use super::pod_control::refusal;
-use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
+use super::pods::{availability, from_template, owner_reference};
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
 use super::statefulset_claims::{claim_name, ensure_claims, retain_claims, retain_new, waits_for_claims};
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
+use crate::runtime::{is_over, is_ready};
 
 const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";

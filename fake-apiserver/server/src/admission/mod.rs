@@ -27,12 +27,11 @@ use shared_json::{Value, json};
 use machinery::meta::ObjectMeta as _;
 use machinery::status::ApiError;
 pub(crate) use topology_labels::label_binding;
-pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
 use crate::authz::Act;
-use crate::http::params::Params;
+use crate::message::params::Params;
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};

@@ -10,7 +10,7 @@ use machinery::user::{AUTHENTICATED, User};
 
 use super::service_account::{self, groups_of, known, unauthorized};
 use super::token::ISSUER;
-use crate::http::params::unescape_path;
+use crate::message::params::unescape_path;
 use crate::server::ServerState;
 
 const ANONYMOUS: &str = "system:anonymous";

@@ -21,7 +21,7 @@ pub(crate) use rbac::allows;
 pub(crate) use reviews::{answer, is_review};
 
 use crate::authn::{MASTERS, User};
-use crate::http::request::ResourceRequest;
+use crate::message::request::ResourceRequest;
 use crate::rest::context::Context;
 use crate::server::ServerState;
 

@@ -10,7 +10,7 @@ use shared_json::{Array, Map, Name, Value, json};
 
 use super::{Act, decision, is_master, rbac};
 use crate::authn::{self, User};
-use crate::http::payload::Payload;
+use crate::message::payload::Payload;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
 use crate::rest::{incoming, ownership};

@@ -12,7 +12,7 @@ use machinery::protobuf;
 use shared_json::{Value, go_escape, json, to_go_string};
 use store::{Stored, watch_frame};
 
-use crate::http::negotiate::{Accepted, Encoding, MetaVersion, View};
+use crate::message::negotiate::{Accepted, Encoding, MetaVersion, View};
 use crate::resources::Resource;
 use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;

@@ -8,7 +8,7 @@ use machinery::types;
 use shared_json::{Value, json};
 
 use super::cells;
-use crate::http::negotiate::MetaVersion;
+use crate::message::negotiate::MetaVersion;
 use crate::resources::{Column, Resource, columns};
 use crate::rest::conversion;
 

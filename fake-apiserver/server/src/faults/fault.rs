@@ -9,7 +9,7 @@ use serde::Deserialize;
 use shared_json::json;
 
 use super::{PPM, Requests};
-use crate::http::request::ResourceRequest;
+use crate::message::request::ResourceRequest;
 
 /// A fault: the requests that it concerns, how often, and its effect.
 ///

@@ -23,7 +23,7 @@ use machinery::status::ApiError;
 pub use requests::Requests;
 use store::ObjectKey;
 
-use crate::http::request::ResourceRequest;
+use crate::message::request::ResourceRequest;
 
 /// The faults of one server. Clones are the same.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use store::ObjectKey;
 
 use super::Asked;
 use super::glob::fits;
-use crate::http::request::Verb;
+use crate::message::request::Verb;
 
 /// Which requests a fault concerns: those that fit every list that is not empty. `*` in a word stands for anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -1,7 +1,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::http::request::Verb;
+use crate::message::request::Verb;
 
 fn request(verb: Verb, resource: &str, subresource: &str, name: &str) -> ResourceRequest {
     ResourceRequest {

@@ -2,8 +2,8 @@
 
 use http::Response;
 
-use super::body::ResponseBody;
-use super::respond::{page_not_found, text};
+use crate::message::body::ResponseBody;
+use crate::message::respond::{page_not_found, text};
 
 /// The checks of `/healthz` and its like that are shown; here all of them always pass.
 const CHECKS: [&str; 3] = ["ping", "log", "etcd"];

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use http::Response;
 
-use super::body::ResponseBody;
-use super::respond::whole;
+use crate::message::body::ResponseBody;
+use crate::message::respond::whole;
 use crate::server::Server;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";

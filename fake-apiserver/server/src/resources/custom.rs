@@ -14,9 +14,9 @@ use shared_json::{Array, Value};
 use store::{GroupResource, Revision};
 
 use super::columns;
+use super::conversion_hook::ConversionHook;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
-use crate::discovery::version_rank;
-use crate::rest::conversion::ConversionHook;
+use super::version_rank::version_rank;
 
 fn text(value: &Value, path: &str) -> String {
     at(value, path)

@@ -5,9 +5,13 @@
 
 mod builtin;
 pub(crate) mod columns;
+mod conversion_hook;
 mod custom;
 mod registry;
 mod resource;
+mod version_rank;
 
+pub(crate) use conversion_hook::ConversionHook;
 pub(crate) use registry::Registry;
 pub(crate) use resource::{Column, ColumnSource, Resource, Subresource};
+pub(crate) use version_rank::version_rank;

@@ -10,7 +10,7 @@ use rules::validation::metadata;
 use shared_json::{Value, json};
 use store::{GroupResource, Revision};
 
-use crate::rest::conversion::ConversionHook;
+use super::conversion_hook::ConversionHook;
 
 /// A column of the resource's table.
 #[derive(Debug, Clone)]

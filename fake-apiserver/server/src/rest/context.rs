@@ -10,10 +10,10 @@ use store::{GroupResource, ObjectKey, Stored};
 
 use super::conversion::Asked;
 use crate::authn::User;
-use crate::http::negotiate::Accepted;
-use crate::http::params::Params;
-use crate::http::payload::Payload;
-use crate::http::request::ResourceRequest;
+use crate::message::negotiate::Accepted;
+use crate::message::params::Params;
+use crate::message::payload::Payload;
+use crate::message::request::ResourceRequest;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 

@@ -15,8 +15,8 @@ use super::ownership::{Ownership, own};
 use super::{conversion, definitions, device_taints, incoming, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
 const GENERATED_BASE_MAX: usize = 58;

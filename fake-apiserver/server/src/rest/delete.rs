@@ -16,10 +16,10 @@ use super::read::{self, Page};
 use super::update::commit;
 use super::{conversion, options};
 use crate::admission::{self, Attributes, Operation};
-use crate::http::decode;
-use crate::http::params::Params;
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::decode;
+use crate::message::params::Params;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 use crate::resources::Resource;
 
 const FOREGROUND: &str = "foregroundDeletion";

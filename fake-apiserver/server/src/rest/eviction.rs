@@ -13,8 +13,8 @@ use super::ownership::Ownership;
 use super::subresource::{self, context_of, success};
 use super::subresource_body::{self, Taken};
 use super::update::{Update, update};
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 /// How many pods may be on their way out by one budget.

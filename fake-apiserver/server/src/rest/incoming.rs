@@ -12,9 +12,9 @@ use shared_json::Value;
 
 use super::context::Context;
 use super::kind_check::{Mismatch, check};
-use crate::http::decode;
-use crate::http::params::FieldValidation;
-use crate::http::payload::Payload;
+use crate::message::decode;
+use crate::message::params::FieldValidation;
+use crate::message::payload::Payload;
 use crate::resources::Resource;
 
 /// How much of a body a refusal quotes, in bytes.

@@ -3,10 +3,9 @@
 use machinery::types;
 use shared_json::{Map, Value};
 
+use crate::message::TYPE_META;
 use crate::resources::Resource;
 
-/// The Go struct that the kind is read into, as decoding errors print it.
-pub(crate) const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 /// The real server's name for its table of built-in kinds.
 pub(crate) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 

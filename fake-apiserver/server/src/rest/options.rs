@@ -4,8 +4,8 @@ use machinery::status::ApiError;
 use pod_rules::field_error::FieldError;
 use shared_json::Value;
 
-use crate::http::params::{FieldValidation, Params};
-use crate::http::request::Verb;
+use crate::message::params::{FieldValidation, Params};
+use crate::message::request::Verb;
 
 const MANAGER_BYTES_MAX: usize = 128;
 

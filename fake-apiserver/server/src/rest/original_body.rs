@@ -6,7 +6,7 @@ use rules::validation::go;
 use shared_json::Value;
 
 use super::context::Context;
-use crate::http::decode;
+use crate::message::decode;
 use crate::resources::Resource;
 
 /// Gives the object as it was sent, or as a patch made it of the present one; asked only where something is refused.

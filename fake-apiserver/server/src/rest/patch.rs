@@ -15,9 +15,9 @@ use super::create::{check_namespace, create_shaped};
 use super::incoming::{self, Patched};
 use super::ownership::{Ownership, with_operation};
 use super::update::{Update, check_name, is_service_status, update};
-use crate::http::decode;
-use crate::http::params::FieldValidation;
-use crate::http::payload::Payload;
+use crate::message::decode;
+use crate::message::params::FieldValidation;
+use crate::message::payload::Payload;
 
 /// The kinds of patches, by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -308,7 +308,7 @@ pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
 }
 
 pub(super) fn bad_version(text: &str) -> String {
-    let why = crate::http::params::unparsed("ParseUint", text);
+    let why = crate::message::params::unparsed("ParseUint", text);
     format!("resourceVersion: Invalid value: \"{text}\": {why}")
 }
 

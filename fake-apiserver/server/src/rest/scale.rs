@@ -24,8 +24,8 @@ use super::subresource_body::Taken;
 use super::update::{Update, check_name, registry_key, update};
 use super::{conversion, incoming, patch, subresource_body};
 use crate::encode::cells::label_selector_text;
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 

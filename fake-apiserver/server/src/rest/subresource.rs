@@ -13,8 +13,8 @@ use super::subresource_body::{self, Taken};
 use super::update::{Update, check_name, registry_key, update};
 use super::{conversion, eviction, incoming, original_body, read, scale};
 use crate::admission::{self, Attributes, Operation};
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, ApiError> {

@@ -7,7 +7,7 @@ use shared_json::Value;
 
 use super::context::Context;
 use super::{incoming, kind_check};
-use crate::http::payload::Payload;
+use crate::message::payload::Payload;
 
 /// A kind that a subresource takes, as refusals name it.
 #[derive(Debug, Clone, Copy)]

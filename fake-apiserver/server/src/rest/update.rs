@@ -19,9 +19,9 @@ use super::ownership::{Ownership, own};
 use super::{conversion, definitions, device_taints, incoming, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
-use crate::http::params::unparsed;
-use crate::http::payload::Payload;
-use crate::http::request::Verb;
+use crate::message::params::unparsed;
+use crate::message::payload::Payload;
+use crate::message::request::Verb;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
 const CONFLICT_RETRIES_MAX: usize = 5;

@@ -20,7 +20,7 @@ use super::conversion;
 use super::read::{Selection, bad_version, check_not_future};
 use crate::encode::{self, Encoder, LocalForm};
 use crate::faults::{Asked, EventFate};
-use crate::http::request::ResourceRequest;
+use crate::message::request::ResourceRequest;
 use crate::server::Server;
 
 /// About how many bytes are sent at once, if as many are there.

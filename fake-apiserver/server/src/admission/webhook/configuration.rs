@@ -9,13 +9,13 @@ use machinery::status::ApiError;
 use shared_json::Value;
 use store::{GroupResource, ObjectKey, Stored};
 
-use super::call::ClientConfig;
 use super::conditions;
 use super::local::WebhookKind;
 use crate::admission::Attributes;
 use crate::admission::authorizer;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
+use crate::webhook_client::ClientConfig;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const DEFAULT_TIMEOUT_SECONDS: u64 = 10;

@@ -1,23 +1,21 @@
 //! Admission webhooks: those registered in this process ([`local`]), and those that configurations in the store name
-//! ([`configuration`]), which are called over HTTPS ([`call`]).
+//! ([`configuration`]), which are called over HTTPS ([`crate::webhook_client`]).
 //!
 //! [`conditions`] are the match conditions of a write, [`review`] builds the question, [`verdict`] applies the answer.
 
-mod call;
 mod conditions;
 mod configuration;
 mod local;
 mod review;
-mod tls;
 mod verdict;
 
 use shared_json::Value;
 
-pub(crate) use call::{ClientConfig, post};
 pub use local::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use super::Attributes;
 use crate::server::Server;
+use crate::webhook_client::post;
 use configuration::{Concern, Configured};
 use machinery::status::ApiError;
 use verdict::Verdict;
@@ -135,7 +133,7 @@ async fn ask_about(
         return Err(ApiError::bad_request(message));
     }
     let asked = review::of(server, attributes, concern);
-    let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
+    let answered = match post(&server.state.store, &webhook.client, &asked.body, webhook.timeout).await {
         Ok(answer) => Verdict::read_review(webhook, kind, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };

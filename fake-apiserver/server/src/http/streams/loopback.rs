@@ -13,8 +13,8 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tower::Service as _;
 
-use crate::http::body::ResponseBody;
-use crate::http::respond;
+use crate::message::body::ResponseBody;
+use crate::message::respond;
 use crate::server::Server;
 
 const BUFFER_BYTES: usize = 64 << 10;

@@ -17,9 +17,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
-use super::body::ResponseBody;
-use super::request::{ResourceRequest, Verb};
-use super::respond;
+use crate::message::body::ResponseBody;
+use crate::message::request::{ResourceRequest, Verb};
+use crate::message::respond;
 use crate::rest::{self, context::Context};
 use handshake::{Protocol, Wire};
 use machinery::status::ApiError;

@@ -12,7 +12,7 @@ use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey};
 
 use crate::admission;
-use crate::http::params::unescape;
+use crate::message::params::unescape;
 use crate::rest::context::Context;
 
 /// A pod's node.

@@ -3,8 +3,7 @@
 //! Everything that shows or reads an object in another version than the stored one waits for [`ready`] first, which asks the
 //! webhook and remembers its answers, by uid and version; the conversion itself then only looks them up.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -13,59 +12,11 @@ use machinery::status::ApiError;
 use shared_json::{Array, Value, json};
 use store::Stored;
 
-use crate::admission::{ClientConfig, post};
-use crate::resources::Resource;
+use crate::resources::{ConversionHook, Resource};
 use crate::server::ServerState;
+use crate::webhook_client::post;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many answers are remembered of one resource before they are forgotten.
-const REMEMBERED_MAX: usize = 10_000;
-
-/// The webhook of a definition, and its answers for one version.
-#[derive(Debug)]
-pub(crate) struct ConversionHook {
-    config: ClientConfig,
-    review_versions: Vec<String>,
-    /// By uid and resource version.
-    answers: Mutex<BTreeMap<(String, String), Value>>,
-}
-
-impl ConversionHook {
-    /// The webhook of a CustomResourceDefinition, if it has one.
-    pub(crate) fn of(definition: &Value) -> Option<Self> {
-        let text = |path: &str| at(definition, path).and_then(Value::as_str);
-        if text("spec.conversion.strategy") != Some("Webhook") {
-            return None;
-        }
-        let webhook = at(definition, "spec.conversion.webhook")?;
-        let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array);
-        let versions = versions.into_iter().flatten().filter_map(Value::as_str);
-        Some(Self {
-            config: ClientConfig::read(webhook.get("clientConfig").unwrap_or(&Value::Null)),
-            review_versions: versions.map(str::to_owned).collect(),
-            answers: Mutex::default(),
-        })
-    }
-
-    fn key(object: &Value) -> (String, String) {
-        (object.uid().to_owned(), object.resource_version().to_owned())
-    }
-
-    /// The webhook's conversion of a stored object.
-    pub(super) fn answer(&self, object: &Value) -> Option<Value> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.get(&Self::key(object)).cloned()
-    }
-
-    fn remember(&self, object: &Value, converted: Value) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= REMEMBERED_MAX {
-            answers.clear();
-        }
-        answers.insert(Self::key(object), converted);
-    }
-}
-
 pub(super) fn hook(resource: &Resource) -> Option<&ConversionHook> {
     resource.custom.as_ref()?.hook.as_ref()
 }
@@ -166,7 +117,7 @@ pub(super) async fn convert(
     {
         object.metadata_mut().remove("resourceVersion");
     }
-    let answer = post(state, &hook.config, &document, TIMEOUT)
+    let answer = post(&state.store, &hook.config, &document, TIMEOUT)
         .await
         .map_err(|problem| refuse(format!("failed: {problem}")))?;
     let converted =

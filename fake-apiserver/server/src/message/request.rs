@@ -104,7 +104,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Whether a request has no time limit: watches, and requests that go on to a node.
-    pub(super) fn is_long_running(&self) -> bool {
+    pub(crate) fn is_long_running(&self) -> bool {
         match self {
             Target::OldWatch(_) => true,
             Target::Resource(request) => {

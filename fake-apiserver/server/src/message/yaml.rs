@@ -11,7 +11,7 @@ const WIDTH: usize = 80;
 const STEP: usize = 2;
 
 /// The document as text, which ends with its last line.
-pub(super) fn write(value: &Value) -> String {
+pub(crate) fn write(value: &Value) -> String {
     let mut writer = Writer::default();
     match value {
         Value::Object(map) if !map.is_empty() => writer.mapping(map, 0),

@@ -132,7 +132,7 @@ impl Params {
     ///
     /// # Errors
     /// 400 for an invalid duration.
-    pub(super) fn check_timeout(&self) -> Result<(), ApiError> {
+    pub(crate) fn check_timeout(&self) -> Result<(), ApiError> {
         if self.timeout.is_empty() {
             return Ok(());
         }

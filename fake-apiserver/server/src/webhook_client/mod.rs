@@ -1,4 +1,6 @@
-//! Calling a webhook: a POST of JSON over HTTPS, to a URL or to a service.
+//! Calls a webhook: a POST of JSON over HTTPS, to a URL or to a service.
+
+mod tls;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,14 +17,12 @@ use hyper_util::rt::TokioIo;
 use machinery::meta::at;
 use machinery::patch::json_type;
 use shared_json::{Value, json};
-use store::{GroupResource, ObjectKey};
+use store::{GroupResource, ObjectKey, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::tls;
-use crate::rest::kind_check::TYPE_META;
-use crate::server::ServerState;
+use crate::message::TYPE_META;
 
 /// The largest answer that is read: 3 MiB.
 const ANSWER_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -84,9 +84,9 @@ impl ClientConfig {
         }
     }
 
-    fn place(&self, state: &ServerState) -> Result<Place, String> {
+    fn place(&self, store: &Store) -> Result<Place, String> {
         match &self.service {
-            Some(service) => service.place(state),
+            Some(service) => service.place(store),
             None => from_url(&self.url),
         }
     }
@@ -141,9 +141,9 @@ impl Service {
     }
 
     /// A service is where its endpoints are: nothing else forwards to them here.
-    fn place(&self, state: &ServerState) -> Result<Place, String> {
+    fn place(&self, store: &Store) -> Result<Place, String> {
         let key = ObjectKey::new(&self.namespace, &self.name);
-        let found = state.store.get(&GroupResource::new("", "services"), &key);
+        let found = store.get(&GroupResource::new("", "services"), &key);
         let Some(service) = found else {
             return Err(format!("service {:?} not found", self.name));
         };
@@ -182,14 +182,14 @@ impl Service {
             .get("targetPort")
             .and_then(Value::as_u64)
             .and_then(|port| u16::try_from(port).ok());
-        match self.endpoint(state, name, target.unwrap_or(self.port)) {
+        match self.endpoint(store, name, target.unwrap_or(self.port)) {
             Some((address, port)) => Ok(place(&address, port)),
             None => Err(format!("no endpoints available for service {:?}", self.name)),
         }
     }
 
     /// The first ready address of the service's slices, or of its endpoints.
-    fn endpoint(&self, state: &ServerState, port_name: &str, default_port: u16) -> Option<(String, u16)> {
+    fn endpoint(&self, store: &Store, port_name: &str, default_port: u16) -> Option<(String, u16)> {
         let number = |ports: Option<&Value>| {
             let ports = ports.and_then(Value::as_array);
             let named = ports
@@ -202,11 +202,7 @@ impl Service {
                 .unwrap_or(default_port)
         };
         let slices = GroupResource::new("discovery.k8s.io", "endpointslices");
-        let slices = state
-            .store
-            .list(&slices, Some(&self.namespace), None, None)
-            .ok()?
-            .items;
+        let slices = store.list(&slices, Some(&self.namespace), None, None).ok()?.items;
         for slice in slices {
             let labels = at(&slice.value, "metadata.labels");
             let of = labels
@@ -227,7 +223,7 @@ impl Service {
             }
         }
         let key = ObjectKey::new(&self.namespace, &self.name);
-        let endpoints = state.store.get(&GroupResource::new("", "endpoints"), &key)?;
+        let endpoints = store.get(&GroupResource::new("", "endpoints"), &key)?;
         let subset = endpoints.value.pointer("/subsets/0")?;
         let address = subset.pointer("/addresses/0/ip").and_then(Value::as_str)?;
         Some((address.to_owned(), number(subset.get("ports"))))
@@ -236,13 +232,13 @@ impl Service {
 
 /// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
 pub(crate) async fn post(
-    state: &ServerState,
+    store: &Store,
     config: &ClientConfig,
     document: &Value,
     timeout: Duration,
 ) -> Result<Value, String> {
     let posted = |url: &str, why: String| format!("Post \"{url}?timeout={}s\": {why}", timeout.as_secs());
-    let place = config.place(state).map_err(|why| match &config.service {
+    let place = config.place(store).map_err(|why| match &config.service {
         Some(service) => posted(&service.named().url, why),
         None => why,
     })?;

@@ -1,5 +1,7 @@
 //! The kubelet of a simulated node: watches its pods and gives each a worker.
 
+mod pod;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,20 +22,21 @@ use machinery::types::rfc3339;
 use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::access::KubeletPort;
-use super::admission::{self, Refusal};
-use super::containers::Containers;
-use super::critical_pods;
-use super::disks::Disks;
-use super::heartbeat;
-use super::images::ImageRegistry;
-use super::link::{Connected, Switch};
-use super::mail::Mailbox;
-use super::node::NodeSpec;
-use super::pod::PodWorker;
-use super::pressure::{self, Shortage};
-use super::status::condition_of;
-use super::timing::{PodTimings, Timing};
+use pod::PodWorker;
+
+use crate::access::KubeletPort;
+use crate::admission::{self, Refusal};
+use crate::containers::Containers;
+use crate::critical_pods;
+use crate::disks::Disks;
+use crate::heartbeat;
+use crate::images::ImageRegistry;
+use crate::link::{Connected, Switch};
+use crate::mail::Mailbox;
+use crate::node::NodeSpec;
+use crate::pressure::{self, Shortage};
+use crate::status::condition_of;
+use crate::timing::{PodTimings, Timing};
 
 /// A simulated node.
 pub struct Kubelet {

@@ -20,15 +20,15 @@ use super::yaml;
 /// From this size on an answer is compressed for a client that asks for it, as by the real server.
 const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// The content type of aggregated discovery.
-pub(super) const AGGREGATED_TYPE: &str =
+pub(crate) const AGGREGATED_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-pub(super) const AGGREGATED_PROTOBUF_TYPE: &str =
+pub(crate) const AGGREGATED_PROTOBUF_TYPE: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-pub(super) const AGGREGATED_YAML_TYPE: &str =
+pub(crate) const AGGREGATED_YAML_TYPE: &str =
     "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers with a JSON document in the encoding that was asked for.
-pub(super) fn respond(
+pub(crate) fn respond(
     code: StatusCode,
     json: Bytes,
     encoding: Encoding,
@@ -45,7 +45,7 @@ pub(super) fn respond(
 }
 
 /// Adds warnings to an answer.
-pub(super) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
+pub(crate) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
         if let Ok(value) = HeaderValue::from_str(&text) {
@@ -74,7 +74,7 @@ fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
     }
 }
 
-pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response<ResponseBody> {
+pub(crate) fn stream(body: ResponseBody, content_type: &'static str) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     response
         .headers_mut()
@@ -82,12 +82,12 @@ pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response
     response
 }
 
-pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
+pub(crate) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
     warned_failure(error, encoding, &[])
 }
 
 /// A failure with warnings for the client.
-pub(super) fn warned_failure(
+pub(crate) fn warned_failure(
     error: &ApiError,
     encoding: Encoding,
     warnings: &[String],
@@ -111,14 +111,14 @@ pub(super) fn warned_failure(
 }
 
 /// The answer of the real server's last handler.
-pub(super) fn page_not_found() -> Response<ResponseBody> {
+pub(crate) fn page_not_found() -> Response<ResponseBody> {
     let mut response = text("404 page not found\n".to_owned());
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
 /// The real server's answer to a path that it cannot split.
-pub(super) fn unfinished(path: &str) -> Response<ResponseBody> {
+pub(crate) fn unfinished(path: &str) -> Response<ResponseBody> {
     let mut response = text(format!(
         "Internal Server Error: \"{path}\": failed to create RequestInfo: unable to determine kind and namespace from url, \
          {path}\n"
@@ -128,7 +128,7 @@ pub(super) fn unfinished(path: &str) -> Response<ResponseBody> {
 }
 
 /// A refusal without a word.
-pub(super) fn silent(status: StatusCode) -> Response<ResponseBody> {
+pub(crate) fn silent(status: StatusCode) -> Response<ResponseBody> {
     let mut response = text(String::new());
     *response.status_mut() = status;
     response.headers_mut().remove(CONTENT_TYPE);
@@ -136,7 +136,7 @@ pub(super) fn silent(status: StatusCode) -> Response<ResponseBody> {
 }
 
 /// A redirect to the present address.
-pub(super) fn moved(place: &str) -> Response<ResponseBody> {
+pub(crate) fn moved(place: &str) -> Response<ResponseBody> {
     let mut response = whole(Bytes::new(), "application/json");
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
     if let Ok(value) = HeaderValue::from_str(place) {
@@ -145,16 +145,16 @@ pub(super) fn moved(place: &str) -> Response<ResponseBody> {
     response
 }
 
-pub(super) fn text(text: String) -> Response<ResponseBody> {
+pub(crate) fn text(text: String) -> Response<ResponseBody> {
     whole(Bytes::from(text), "text/plain; charset=utf-8")
 }
 
-pub(super) fn whole(bytes: Bytes, content_type: &'static str) -> Response<ResponseBody> {
+pub(crate) fn whole(bytes: Bytes, content_type: &'static str) -> Response<ResponseBody> {
     stream(ResponseBody::whole(bytes), content_type)
 }
 
 /// The headers that every answer has, and compression.
-pub(super) fn finish(mut response: Response<ResponseBody>, request: &HeaderMap) -> Response<ResponseBody> {
+pub(crate) fn finish(mut response: Response<ResponseBody>, request: &HeaderMap) -> Response<ResponseBody> {
     let headers = response.headers_mut();
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
