@@ -17,6 +17,8 @@
 //! This one puts the others together and re-exports their public API: `server` answers requests (its front page has their way),
 //! `store` keeps versions, `rules` validates, `machinery` has types and patches; `nodes` and `controllers` are clients.
 
+#[cfg(feature = "cli")]
+pub mod cli;
 mod cluster;
 pub mod serve;
 

@@ -8,6 +8,7 @@ mod fuzz;
 mod histories;
 mod manifests;
 mod record;
+mod serve;
 mod soak;
 mod timings;
 
@@ -41,6 +42,8 @@ enum Verb {
     Bench(bench::Arguments),
     /// Play random histories of CloneSets and check invariants after every commit.
     Histories(histories::Arguments),
+    /// Serve a cluster with OpenKruise in it: the manager, and the daemon on each node.
+    Serve(serve::Arguments),
     /// Do the steps of a recording on a cluster, and write the changes there as a recording.
     Record(record::Arguments),
     /// Fuzz the API server's decoders, patches, selectors, schemas and expressions (needs cargo-fuzz and a nightly toolchain).
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Histories(arguments) => histories::run(&arguments),
+        Verb::Serve(arguments) => serve::run(arguments),
         Verb::Record(arguments) => record::run(arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Timings(arguments) => timings::run(&arguments),

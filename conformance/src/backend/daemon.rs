@@ -36,18 +36,17 @@ impl ContainerRuntime for SimulatedRuntime {
     }
 }
 
-/// Starts the daemon on each of these nodes.
-pub(super) fn start(
+/// Starts the daemon on each of the nodes of these names, whose kubelets run `containers`.
+pub fn start(
     tasks: &mut JoinSet<()>,
     client: &Client,
     clock: &SharedClock,
     containers: &Containers,
-    nodes: u32,
+    nodes: &[String],
 ) {
     let runtime: Arc<dyn ContainerRuntime> = Arc::new(SimulatedRuntime(containers.clone()));
-    for number in 1..=nodes {
-        let node = format!("node{number}");
-        let daemon = Daemon::new(client.clone(), &node, Arc::clone(&runtime), Arc::clone(clock));
+    for node in nodes {
+        let daemon = Daemon::new(client.clone(), node, Arc::clone(&runtime), Arc::clone(clock));
         tasks.spawn(daemon.run(std::future::pending::<()>()));
     }
 }

@@ -12,7 +12,7 @@ use controller::webhook::{Shared, Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
 use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
-use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
+use fake_apiserver::nodes::{Containers, Image, ImageRegistry, NodeSpec};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use jiff::{SignedDuration, Timestamp};
@@ -85,6 +85,15 @@ fn gates(text: &str) -> Result<FeatureGates, Error> {
 /// The order in which the manager lists pods: that of the recorded choices.
 fn list_order(choices: Arc<Choices>) -> ListOrder {
     Arc::new(move |pod| choices.place(pod))
+}
+
+/// The node of this number in a recording's test bed.
+fn node(number: u32, environment: &Environment) -> NodeSpec {
+    let usual = NodeSpec::numbered(number);
+    NodeSpec {
+        cpu: environment.cpus.unwrap_or(usual.cpu),
+        ..usual
+    }
 }
 
 /// The clock of a cluster, once it has started.
@@ -205,7 +214,11 @@ impl FakeCluster {
             builder = builder.start_time(began.checked_sub(START).unwrap_or(began));
         }
         let nodes = options.nodes.unwrap_or(NODES);
-        builder = builder.nodes(nodes);
+        builder = builder.node_specs(
+            (1..=nodes)
+                .map(|number| node(number, &options.environment))
+                .collect(),
+        );
         let containers = options.environment.daemon.then(Containers::default);
         if let Some(containers) = &containers {
             builder = builder.containers(containers.clone());
@@ -250,7 +263,16 @@ impl FakeCluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
         if let Some(containers) = &containers {
-            daemon::start(&mut tasks, &cluster.client(), &cluster.clock(), containers, nodes);
+            let names: Vec<String> = (1..=nodes)
+                .map(|number| node(number, &options.environment).name)
+                .collect();
+            daemon::start(
+                &mut tasks,
+                &cluster.client(),
+                &cluster.clock(),
+                containers,
+                &names,
+            );
         }
         let collector = {
             let kinds = if options.unrecorded {

@@ -15,6 +15,7 @@ use fake_apiserver::faults::{Fault, FaultHandle};
 use kube::Client;
 
 pub use collector::Collector;
+pub use daemon::start as start_daemons;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
 pub use local_cluster::{MadeCluster, Maker, Runner, run_program};

@@ -1,0 +1,184 @@
+//! `fake-apiserver serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::{Clock as _, SystemClock};
+use futures::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::files::{definitions, node_specs, write_private};
+use super::{HEARTBEAT, Pace, stop};
+use crate::faults::Fault;
+use crate::serve::{self, Identity, Transport};
+use crate::{Cluster, ClusterBuilder, ControllerSet};
+
+/// Why a command failed, in words that follow "failed to run: ".
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Serves a cluster, writes a kubeconfig for it and prints the line that makes kubectl use it.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// How many simulated nodes there are.
+    #[arg(long, default_value_t = 3)]
+    nodes: u32,
+    /// A YAML file that describes the nodes instead: `nodes:` with `name`, `count`, `labels`, `zone`, `taints`, `capacity`.
+    #[arg(long, conflicts_with = "nodes")]
+    node_config: Option<PathBuf>,
+    /// How long events are kept after they were last written (`1h`, `90s`).
+    #[arg(long, default_value = "1h", value_parser = length)]
+    event_ttl: Duration,
+    /// Which built-in controllers run: all, none, or names separated by commas, as kube-controller-manager takes them. `all` does not
+    /// name `service-lb-controller`, which gives Services of type LoadBalancer an address, as a cloud provider does.
+    #[arg(long, default_value = "all,service-lb-controller", value_parser = ControllerSet::from_str)]
+    controllers: ControllerSet,
+    /// A directory of YAML or JSON files: the CustomResourceDefinitions in them are served from the start.
+    #[arg(long)]
+    crd: Option<PathBuf>,
+    /// Keeps the objects in this directory, for the next start with it.
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// A YAML file of faults: what goes wrong with which requests and watches. What is left to chance follows from the seed.
+    #[arg(long)]
+    faults: Option<PathBuf>,
+    /// Leaves out the default StorageClass `standard`.
+    #[arg(long)]
+    no_default_storage_class: bool,
+    /// How long things take on the nodes: as quick as the machine, or what a kubelet with containerd takes.
+    #[arg(long, value_enum, default_value = "quick")]
+    timing: Pace,
+    /// The number that names, uids and latencies follow from.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where to write the kubeconfig; by default into the directory for temporary files.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// A bearer token that stands for an administrator; may be given more than once.
+    #[arg(long)]
+    token: Vec<String>,
+    /// Plain HTTP instead of TLS; whoever shows no token is an administrator, so listen on loopback only.
+    #[arg(long)]
+    insecure_http: bool,
+}
+
+/// Programs that run beside a served cluster, in its process.
+pub trait Beside {
+    /// Changes the cluster before it starts.
+    fn prepare(&self, builder: ClusterBuilder) -> ClusterBuilder {
+        builder
+    }
+
+    /// Starts the programs as tasks, and waits until they are ready; `nodes` are the names of the cluster's nodes. The line that
+    /// tells that the cluster is there is printed then.
+    ///
+    /// # Errors
+    /// Whatever ends the command.
+    fn start<'a>(
+        &'a self,
+        _cluster: &'a Cluster,
+        _nodes: &'a [String],
+        _tasks: &'a mut JoinSet<()>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Nothing beside the cluster.
+impl Beside for () {}
+
+/// A length of time as Go and Kubernetes write it.
+fn length(text: &str) -> Result<Duration, String> {
+    let read: jiff::SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    Duration::try_from(read).map_err(|error| error.to_string())
+}
+
+impl Serve {
+    /// Serves the cluster until the process is asked to stop.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, if the address is taken, if the cluster does not start, or if its data directory cannot be
+    /// written any more.
+    pub async fn run(self, beside: &dyn Beside) -> Result<(), Failure> {
+        let options = self;
+        let listener = TcpListener::bind(options.listen).await?;
+        let address = listener.local_addr()?;
+        let identity = match options.insecure_http {
+            true => None,
+            false => Some(Arc::new(Identity::generate(&[address.ip()])?)),
+        };
+        let authority = identity.as_ref().and_then(|identity| identity.authority());
+        let transport = Transport {
+            identity,
+            tokens: options.token,
+        };
+        let (nodes, images) = node_specs(options.node_config.as_deref(), options.nodes)?;
+        let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+        let mut builder = Cluster::builder()
+            .seed(options.seed)
+            .start_time(SystemClock.now())
+            .node_specs(nodes)
+            .images(images)
+            .controller_set(options.controllers)
+            .authority(authority)
+            .event_life(options.event_ttl)
+            .system_objects(true)
+            .default_storage_class(!options.no_default_storage_class)
+            .quick(options.timing == Pace::Quick)
+            .heartbeats(HEARTBEAT);
+        if let Some(directory) = &options.crd {
+            for definition in definitions(directory)? {
+                builder = builder.object(definition);
+            }
+        }
+        if let Some(directory) = options.data_dir {
+            builder = builder.data_dir(directory);
+        }
+        let faults = match &options.faults {
+            Some(path) => {
+                let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+                let faults = read.and_then(|text| Fault::from_yaml(&text).map_err(|error| error.to_string()));
+                faults.map_err(|why| format!("{}: {why}", path.display()))?
+            }
+            None => Vec::new(),
+        };
+        let cluster = beside.prepare(builder).start().await?;
+        for fault in faults {
+            cluster.faults().add(fault);
+        }
+        // Heard from before anybody is told that the server is there.
+        let stopped = stop()?;
+        let path = options.kubeconfig.unwrap_or_else(|| {
+            std::env::temp_dir().join(format!("fake-apiserver-{}.kubeconfig", address.port()))
+        });
+        let serving = serve::serve(cluster.server().clone(), listener, transport.clone(), stopped);
+        let mut serving = std::pin::pin!(serving);
+        let mut programs = JoinSet::new();
+        tokio::select! {
+            biased;
+            served = &mut serving => return Ok(served?),
+            started = beside.start(&cluster, &names, &mut programs) => started?,
+        }
+        // JSON is YAML.
+        write_private(&path, &format!("{:#}\n", serve::kubeconfig(address, &transport)))?;
+        println!("export KUBECONFIG={}", path.display());
+        let journal = cluster.journal();
+        let broken = async {
+            match &journal {
+                Some(journal) => journal.broken().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = broken => Err("the data directory cannot be written any more".into()),
+            served = serving => Ok(served?),
+        }
+    }
+}
