@@ -32,7 +32,7 @@ impl ContainerRuntime for SimulatedRuntime {
     }
 
     fn stop(&self, id: &str, grace_seconds: u64) {
-        self.0.stop(id, Duration::from_secs(grace_seconds));
+        let _ended = self.0.stop(id, Duration::from_secs(grace_seconds));
     }
 }
 
