@@ -12,7 +12,7 @@ use controller::webhook::{Shared, Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
 use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
-use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
+use fake_apiserver::nodes::{Containers, Image, ImageRegistry, Program};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use jiff::{SignedDuration, Timestamp};
@@ -186,7 +186,14 @@ impl FakeCluster {
         let names = Arc::new(AliasNames::new(BTreeMap::new(), rest));
         let images = ImageRegistry::default();
         for (reference, digest) in &options.environment.images {
-            images.set(reference, Image::preloaded(reference).with_digest(digest));
+            let mut image = Image::preloaded(reference).with_digest(digest);
+            if let Some(pages) = options.environment.pages.get(reference) {
+                image = image.with_program(Program {
+                    pages: pages.clone(),
+                    ..Program::default()
+                });
+            }
+            images.set(reference, image);
         }
         for reference in &options.environment.missing {
             images.set(reference, Image::missing(reference));
@@ -250,7 +257,8 @@ impl FakeCluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
         if let Some(containers) = &containers {
-            daemon::start(&mut tasks, &cluster.client(), &cluster.clock(), containers, nodes);
+            let place = (&cluster.client(), &cluster.clock());
+            daemon::start(&mut tasks, place, containers, &gates, nodes);
         }
         let collector = {
             let kinds = if options.unrecorded {
