@@ -29,22 +29,6 @@ pub fn at_ms(recording: &Recording, index: usize) -> i64 {
     start_ms
 }
 
-/// Whether step `index` makes an object that goes so many seconds after its end: then the second counts in which it was made.
-#[must_use]
-pub fn counts_seconds(recording: &Recording, index: usize) -> bool {
-    let (start_ms, end_ms) = (recording.start_ms(index), recording.end_ms(index));
-    let Some(step) = recording.steps.get(index) else {
-        return false;
-    };
-    let start = cut(&recording.history, start_ms);
-    let end = cut(&recording.history, end_ms).max(start);
-    recording.history[start..end].iter().any(|change| {
-        let lasts = change.object.pointer("/spec/ttlSecondsAfterFinished").is_some();
-        let made = lasts && change.kind == ChangeKind::Added;
-        made && step.actions.iter().any(|action| concerns(action, change))
-    })
-}
-
 /// Whether the action may have changed the object.
 fn concerns(action: &Action, change: &Change) -> bool {
     if action.file.is_some() || action.verb == "request" {

@@ -85,10 +85,6 @@ pub async fn play(
                 roles: &roles,
             };
             moment.wait(backend).await;
-        } else if backend.is_virtual() && effect::counts_seconds(recording, index) {
-            acted_ms = effect::at_ms(recording, index);
-            let late_ms = u64::try_from(acted_ms - began_ms).unwrap_or_default();
-            tokio::time::sleep(Duration::from_millis(late_ms)).await;
         }
         for action in &step.actions {
             let mut translate = |value: &Value| {
