@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 30] = [
+const KINDS: [&str; 31] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
@@ -24,6 +24,7 @@ const KINDS: [&str; 30] = [
     "advancedcronjob::",
     "broadcastjob::",
     "cloneset::",
+    "containerrecreaterequest::",
     "daemonset::",
     "ephemeraljob::",
     "nodepodprobe::",
@@ -38,10 +39,11 @@ const KINDS: [&str; 30] = [
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
+    "containerrecreaterequest",
     "daemonset",
     "ephemeraljob",
     "nodepodprobe",

@@ -11,6 +11,7 @@ use clap::Args;
 use conformance::backend::start_daemons;
 use controller::Options;
 use controller::process::flags::Flags;
+use controller::process::gates::FeatureGates;
 use controller::process::run::{Environment, run_with};
 use fake_apiserver::cli::{Beside, Failure, Serve};
 use fake_apiserver::nodes::Containers;
@@ -76,7 +77,14 @@ impl Beside for Kruise {
                     eprintln!("error: kruise-manager ended: {error}");
                 }
             });
-            start_daemons(tasks, &client, &cluster.clock(), &self.containers, nodes);
+            let gates = FeatureGates::parse(&self.feature_gates)?;
+            start_daemons(
+                tasks,
+                (&client, &cluster.clock()),
+                &self.containers,
+                &gates,
+                nodes,
+            );
             ready(&client).await
         })
     }

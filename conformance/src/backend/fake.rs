@@ -12,7 +12,7 @@ use controller::webhook::{Shared, Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
 use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
-use fake_apiserver::nodes::{Containers, Image, ImageRegistry, NodeSpec};
+use fake_apiserver::nodes::{Containers, Image, ImageRegistry, NodeSpec, Program};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use jiff::{SignedDuration, Timestamp};
@@ -195,7 +195,14 @@ impl FakeCluster {
         let names = Arc::new(AliasNames::new(BTreeMap::new(), rest));
         let images = ImageRegistry::default();
         for (reference, digest) in &options.environment.images {
-            images.set(reference, Image::preloaded(reference).with_digest(digest));
+            let mut image = Image::preloaded(reference).with_digest(digest);
+            if let Some(pages) = options.environment.pages.get(reference) {
+                image = image.with_program(Program {
+                    pages: pages.clone(),
+                    ..Program::default()
+                });
+            }
+            images.set(reference, image);
         }
         for reference in &options.environment.missing {
             images.set(reference, Image::missing(reference));
@@ -266,13 +273,8 @@ impl FakeCluster {
             let names: Vec<String> = (1..=nodes)
                 .map(|number| node(number, &options.environment).name)
                 .collect();
-            daemon::start(
-                &mut tasks,
-                &cluster.client(),
-                &cluster.clock(),
-                containers,
-                &names,
-            );
+            let place = (&cluster.client(), &cluster.clock());
+            daemon::start(&mut tasks, place, containers, &gates, &names);
         }
         let collector = {
             let kinds = if options.unrecorded {

@@ -1,4 +1,4 @@
-//! A manager's way to the server, on which creations of pods take as long as in a recording.
+//! A manager's way to the server, on which creations of pods, and deletions of requests that have ended, take as long as in a recording.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,13 +14,20 @@ use shared_json::Value;
 use tower::Service;
 
 use crate::history::text;
-use crate::recording::creations::CreationPace;
+use crate::recording::creations::{CreationPace, REQUESTS};
 
-/// A server whose clients wait until the pods that they create are due.
+/// A server whose clients wait until the pods that they create are due, and the requests that they delete.
 #[derive(Clone)]
 pub(super) struct PacedServer {
     pub(super) server: Server,
     pub(super) pace: Arc<CreationPace>,
+}
+
+/// The name of the ContainerRecreateRequest that a client deletes.
+fn deleted(request: &Request<Body>) -> Option<&str> {
+    let (folder, name) = request.uri().path().rsplit_once('/')?;
+    let is_request = request.method() == Method::DELETE && folder.ends_with(&format!("/{REQUESTS}"));
+    is_request.then_some(name)
 }
 
 impl Service<Request<Body>> for PacedServer {
@@ -34,6 +41,13 @@ impl Service<Request<Body>> for PacedServer {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (mut server, pace) = (self.server.clone(), Arc::clone(&self.pace));
+        if let Some(due) = deleted(&request).and_then(|name| pace.deletion_due(name)) {
+            return async move {
+                tokio::time::sleep_until(due).await;
+                server.call(request).await
+            }
+            .boxed();
+        }
         if request.method() != Method::POST || !request.uri().path().ends_with("/pods") {
             return server.call(request).boxed();
         }

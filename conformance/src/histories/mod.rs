@@ -11,6 +11,7 @@ mod daemonset;
 mod deeds;
 mod player;
 mod pod;
+mod restarts;
 mod sidecarset;
 mod statefulset;
 mod story;
@@ -28,6 +29,7 @@ use crate::suite::Simulate;
 use cloneset::CloneSetWish;
 use daemonset::DaemonSetWish;
 use player::Player;
+use restarts::RestartsWish;
 use sidecarset::SidecarSetWish;
 use statefulset::StatefulSetWish;
 use uniteddeployment::UnitedDeploymentWish;
@@ -46,6 +48,8 @@ pub enum Kind {
     CloneSet,
     /// Advanced DaemonSets.
     DaemonSet,
+    /// ContainerRecreateRequests.
+    Restarts,
     /// SidecarSets.
     SidecarSet,
     /// Advanced StatefulSets.
@@ -56,9 +60,10 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CloneSet,
         Self::DaemonSet,
+        Self::Restarts,
         Self::SidecarSet,
         Self::StatefulSet,
         Self::UnitedDeployment,
@@ -70,6 +75,7 @@ impl Kind {
         match self {
             Self::CloneSet => "cloneset",
             Self::DaemonSet => "daemonset",
+            Self::Restarts => "restarts",
             Self::SidecarSet => "sidecarset",
             Self::StatefulSet => "statefulset",
             Self::UnitedDeployment => "uniteddeployment",
@@ -80,6 +86,7 @@ impl Kind {
         match self {
             Self::CloneSet => Box::new(CloneSetWish::random(random)),
             Self::DaemonSet => Box::new(DaemonSetWish::random(random)),
+            Self::Restarts => Box::new(RestartsWish::random(random)),
             Self::SidecarSet => Box::new(SidecarSetWish::random(random)),
             Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
             Self::UnitedDeployment => Box::new(UnitedDeploymentWish::random(random)),

@@ -35,10 +35,11 @@ fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
 
 impl Player {
     pub(super) async fn start(seed: u64, wish: &dyn Wish) -> Result<Self, Error> {
-        let options = FakeOptions {
+        let mut options = FakeOptions {
             seed,
             ..FakeOptions::default()
         };
+        options.environment.daemon = wish.needs_daemon();
         let backend = Backend::Fake(FakeCluster::start(options).await?);
         let api = |group: &str, version: &str, kind: &str, of_the_cluster: bool| {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -157,6 +158,17 @@ impl Player {
     /// One deed, of the set or of a pod.
     pub(super) async fn step(&mut self, wish: &mut dyn Wish, random: &mut Random) -> Result<(), Error> {
         let deed = random.below(14);
+        if deed < 8 && wish.needs_daemon() {
+            if let Some((pod, _)) = self.any(random).await?
+                && let Some(request) = wish.request(&pod, random)
+            {
+                // The pod may be gone by now.
+                let _refused = Kubectl::new(self.backend.client(), "default")
+                    .create(&request)
+                    .await;
+            }
+            return Ok(());
+        }
         if deed < 8 {
             wish.change(random);
             return self.ask(wish.spec()).await;

@@ -30,6 +30,16 @@ pub(super) trait Wish {
         false
     }
 
+    /// Whether OpenKruise's daemon runs on the nodes.
+    fn needs_daemon(&self) -> bool {
+        false
+    }
+
+    /// An object that asks for something of this pod, in place of a change of the spec.
+    fn request(&mut self, _pod: &str, _random: &mut Random) -> Option<Value> {
+        None
+    }
+
     /// Asks for something else.
     fn change(&mut self, random: &mut Random);
 

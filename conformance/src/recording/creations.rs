@@ -14,13 +14,17 @@ use tokio::time::Instant;
 use super::load::Recording;
 use crate::history::{ChangeKind, text};
 
-/// A creation that comes earlier than the recorded one by more than this is another one.
+/// A creation or deletion that comes earlier than the recorded one by more than this is another one.
 const EARLIER_MAX: Duration = Duration::from_secs(4);
+
+/// The requests whose deletions are paced.
+pub const REQUESTS: &str = "containerrecreaterequests";
 
 /// How long before the end of its second a pod was created of which the recorder heard in a later second.
 const BEFORE_NEXT_SECOND_MS: i64 = 50;
 
-/// When a recording's pods were created, by name, in milliseconds of the recording's time. Of a name that comes again the first.
+/// When a recording's pods were created, by name, in milliseconds of the recording's time. Of a name that comes again the first. When
+/// requests were deleted, by their resource and name.
 pub type Creations = BTreeMap<String, i64>;
 
 /// Reads the times of creation out of a recording.
@@ -31,6 +35,10 @@ pub fn of(recording: &Recording) -> Creations {
         .map(|began| began.as_millisecond() - recording.start_ms(0));
     let mut out = Creations::new();
     for change in &recording.history {
+        if change.resource == REQUESTS && change.kind == ChangeKind::Deleted {
+            out.entry(format!("{REQUESTS}/{}", change.name()))
+                .or_insert(change.at_ms);
+        }
         if change.resource != "pods" || change.kind != ChangeKind::Added {
             continue;
         }
@@ -55,7 +63,7 @@ pub struct CreationPace {
 struct Progress {
     /// The present step's beginning, in the recording's time and in the run's.
     step: Option<(i64, Instant)>,
-    /// The names of the pods that were created.
+    /// The pods that were created, and the requests that were deleted.
     created: BTreeSet<String>,
 }
 
@@ -82,9 +90,19 @@ impl CreationPace {
     /// before: the server refuses it while the other one is ending.
     #[must_use]
     pub fn due(&self, pod: &str) -> Option<Instant> {
-        let recorded_ms = self.creations.get(pod)?;
+        self.due_by(pod)
+    }
+
+    /// When the deletion of the request of this name is due. `None` if it may be deleted at once.
+    #[must_use]
+    pub fn deletion_due(&self, request: &str) -> Option<Instant> {
+        self.due_by(&format!("{REQUESTS}/{request}"))
+    }
+
+    fn due_by(&self, key: &str) -> Option<Instant> {
+        let recorded_ms = self.creations.get(key)?;
         let mut progress = self.progress();
-        if !progress.created.insert(pod.to_owned()) {
+        if !progress.created.insert(key.to_owned()) {
             return None;
         }
         let (step_ms, since) = progress.step?;
@@ -155,5 +173,22 @@ mod tests {
         assert_eq!(left, expected.map(Duration::from_millis));
         // The next pod of that name is another one.
         assert_eq!(pace.due(pod), None);
+    }
+    #[rstest]
+    #[case::a_little_later(2000, Some(3500))]
+    #[case::much_later(1000, None)]
+    #[case::overdue(6000, None)]
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_deleted_as_late_as_the_recorded_one(
+        #[case] after_ms: u64,
+        #[case] expected: Option<u64>,
+    ) {
+        let times = [(format!("{REQUESTS}/a"), 15_500)];
+        let pace = CreationPace::new(Creations::from(times));
+        pace.begin_step(10_000);
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        let left = pace.deletion_due("a").map(|due| due - Instant::now());
+        assert_eq!(left, expected.map(Duration::from_millis));
+        assert_eq!(pace.deletion_due("b"), None);
     }
 }

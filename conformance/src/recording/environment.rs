@@ -11,6 +11,7 @@ use super::choices::Choices;
 use super::creations::{self, Creations};
 use super::load::Recording;
 use super::node_speed;
+use super::pages::{self, Pages};
 use crate::history::{Change, ChangeKind, number, text};
 
 /// The conditions of a recording: the inputs from its test bed, not OpenKruise's own actions.
@@ -21,6 +22,8 @@ pub struct Environment {
     pub names: BTreeMap<String, Vec<String>>,
     /// The digests of the images that ran, by reference.
     pub images: BTreeMap<String, String>,
+    /// The pages that the images served, as far as they are known.
+    pub pages: Pages,
     /// Images that pods asked for and that never ran.
     pub missing: BTreeSet<String>,
     /// The node on which each pod ran.
@@ -45,6 +48,17 @@ pub struct Environment {
 
 /// The daemon's annotation on pods.
 const DAEMONS_WORD: &str = "/metadata/annotations/apps.kruise.io~1runtime-containers-meta";
+
+/// Whether a change says that the daemon ran: it has annotated a pod, or has begun with a request, or has the result of a probe.
+fn is_of_the_daemon(change: &Change) -> bool {
+    let word = match &*change.resource {
+        "pods" => DAEMONS_WORD,
+        "containerrecreaterequests" => "/status/containerRecreateStates",
+        "nodepodprobes" => "/status/podProbeStatuses",
+        _ => return false,
+    };
+    change.object.pointer(word).is_some()
+}
 
 /// Gates whose default an earlier version had otherwise: the first version with today's default, and the one before.
 const EARLIER_DEFAULTS: [((u32, u32), &str); 2] = [
@@ -104,6 +118,7 @@ impl Environment {
             gates: gates(version, &recording.gates),
             paces: node_speed::of(&recording.history),
             creations: creations::of(recording),
+            pages: pages::of(&recording.history),
             choices: Some(Choices::of(recording)),
             began: recording.began,
             ..Self::default()
@@ -127,11 +142,11 @@ impl Environment {
                 let wanted = u32::try_from(wanted).unwrap_or_default();
                 environment.wanted_nodes = environment.wanted_nodes.max(wanted);
             }
+            environment.daemon |= is_of_the_daemon(change);
             if change.resource != "pods" {
                 environment.note_name(change);
                 continue;
             }
-            environment.daemon |= change.object.pointer(DAEMONS_WORD).is_some();
             let name = change.name();
             if change.kind == ChangeKind::Added
                 && let Some((prefix, suffix)) = name.rsplit_once('-')

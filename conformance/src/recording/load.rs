@@ -260,6 +260,7 @@ fn read_trace(path: &Path) -> Result<(Vec<Change>, Option<Timestamp>), Error> {
                 .unwrap_or_default(),
         };
         if let Some(patch) = &line.patch {
+            empty(&mut object, patch);
             object.merge(patch);
         }
         let kind = match line.kind.as_str() {
@@ -292,4 +293,41 @@ pub fn find(root: &Path) -> Result<Vec<PathBuf>, Error> {
         .filter(|folder| folder.join("trace.jsonl").is_file())
         .map(Path::to_owned)
         .collect())
+}
+
+/// Empties the objects that a recorded patch has as empty: the recorder writes a difference, and one that has none is not written.
+fn empty(object: &mut Value, patch: &Value) {
+    let (Some(fields), Some(changes)) = (object.as_object_mut(), patch.as_object()) else {
+        return;
+    };
+    for (name, change) in changes {
+        let Some(field) = fields.get_mut(name.as_str()) else {
+            continue;
+        };
+        match change.as_object() {
+            Some(inner) if inner.is_empty() => *field = change.clone(),
+            Some(_) => empty(field, change),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use shared_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::becomes_empty(json!({"spec": {"a": [1]}, "status": {"b": 1}}), json!({"spec": {}}), json!({"spec": {}, "status": {"b": 1}}))]
+    #[case::below(json!({"spec": {"a": {"b": 1}, "c": 2}}), json!({"spec": {"a": {}}}), json!({"spec": {"a": {}, "c": 2}}))]
+    #[case::appears(json!({}), json!({"status": {}}), json!({"status": {}}))]
+    #[case::changes(json!({"spec": {"a": 1, "b": 2}}), json!({"spec": {"a": 3}}), json!({"spec": {"a": 3, "b": 2}}))]
+    fn recorded_patches(#[case] before: Value, #[case] patch: Value, #[case] after: Value) {
+        let mut object = before;
+        empty(&mut object, &patch);
+        object.merge(&patch);
+        assert_eq!(object, after);
+    }
 }

@@ -16,6 +16,7 @@
 //! * How often the kubelet looked for a Secret that is not there (`FailedToRetrieveImagePullSecret`).
 //! * Differences by the speed or the setup of the test bed ([`is_of_the_test_bed`]).
 //! * The uid of the claim in the name of its volume (`ProvisioningSucceeded`).
+//! * The pod's uid in a `FailedPreStopHook`, and in the name of a request that ends sidecars.
 //! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
 //! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
 //! * Container ids, addresses, uids and times are not rendered at all.
@@ -100,6 +101,17 @@ pub(super) fn waiting_reason(reason: String) -> String {
     reason
 }
 
+/// The beginning of the names of requests that end sidecars; the pod's uid follows.
+const SIDECARS_END: &str = "sidecar-termination-";
+
+/// The name of an object without the parts that differ from run to run.
+pub(super) fn name(name: String) -> String {
+    match name.starts_with(SIDECARS_END) {
+        true => format!("{SIDECARS_END}<uid>"),
+        false => name,
+    }
+}
+
 /// An event's message without the parts that differ from run to run.
 pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
     match reason {
@@ -118,6 +130,17 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
                 format!("{head}(<uid>)").into()
             }
             _ => message.into(),
+        },
+        "FailedPreStopHook" => match message.split_once(" in Pod \"") {
+            Some((head, rest)) => match (rest.split_once('('), rest.split_once(')')) {
+                (Some((pod, _)), Some((_, tail))) => format!("{head} in Pod \"{pod}(<uid>){tail}").into(),
+                _ => message.into(),
+            },
+            None => message.into(),
+        },
+        "Killing" => match message.split_once(SIDECARS_END) {
+            Some((head, _)) => format!("{head}{SIDECARS_END}<uid>").into(),
+            None => message.into(),
         },
         "ProvisioningSucceeded" => match message.split_once(" pvc-") {
             Some((head, _)) => format!("{head} pvc-<uid>").into(),
@@ -159,4 +182,30 @@ pub(super) fn is_unordered([one, other]: [&str; 2], apart_ms: i64) -> bool {
         return [one, other].iter().all(|reason| OF_ONE_CHANGE.contains(reason));
     }
     ORDER_VARIES.contains(&one) && (one != "SuccessfulDelete" || apart_ms <= PASS_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::hook(
+        "FailedPreStopHook",
+        "Exec lifecycle hook ([a (b)]) for Container \"c\" in Pod \"p_n(u-1)\" failed - error: (x)",
+        "Exec lifecycle hook ([a (b)]) for Container \"c\" in Pod \"p_n(<uid>)\" failed - error: (x)"
+    )]
+    #[case::hook_of_the_kubelet("FailedPreStopHook", "PreStopHook failed", "PreStopHook failed")]
+    #[case::sidecar(
+        "Killing",
+        "Stopping container s by ContainerRecreateRequest sidecar-termination-u-1",
+        "Stopping container s by ContainerRecreateRequest sidecar-termination-<uid>"
+    )]
+    #[case::request(
+        "Killing",
+        "Stopping container s by ContainerRecreateRequest r",
+        "Stopping container s by ContainerRecreateRequest r"
+    )]
+    fn messages(#[case] reason: &str, #[case] message: &str, #[case] expect: &str) {
+        assert_eq!(super::message(reason, message), expect);
+    }
 }

@@ -111,3 +111,13 @@ pub const SUBSET_REVISION: &str = "apps.kruise.io/controller-revision-hash";
 pub const SUBSET_PATCH: &str = "apps.kruise.io/subset-patch";
 /// Label of the pods of a UnitedDeployment that keeps unschedulable pods: `true` while others stand in for the pod.
 pub const RESERVED_POD: &str = "apps.kruise.io/united-deployment-reserved-pod";
+/// Label of a ContainerRecreateRequest: the pod's uid.
+pub const REQUEST_POD_UID: &str = "crr.apps.kruise.io/pod-uid";
+/// Label of a ContainerRecreateRequest: the pod's node, whose daemon carries it out.
+pub const REQUEST_NODE: &str = "crr.apps.kruise.io/node-name";
+/// Label of a ContainerRecreateRequest that has not ended.
+pub const REQUEST_ACTIVE: &str = "crr.apps.kruise.io/active";
+/// Annotation of a ContainerRecreateRequest: its containers as the pod's status has them since it was made, as JSON.
+pub const REQUEST_STATUSES: &str = "crr.apps.kruise.io/sync-container-statuses";
+/// Annotation of a ContainerRecreateRequest: since when its pod is out of service. Finalizer of one whose pod is.
+pub const REQUEST_UNREADY: &str = "crr.apps.kruise.io/unready-acquired";

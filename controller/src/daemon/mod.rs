@@ -1,14 +1,36 @@
 //! What OpenKruise runs on every node beside the kubelet: `kruise-daemon`.
 //!
-//! So far it is the part that updates in place need: it writes down with which image and which environment each
-//! container of OpenKruise's pods runs (annotation `apps.kruise.io/runtime-containers-meta`), and restarts a container
-//! whose environment comes from labels or annotations that have changed, because the kubelet does not.
+//! [`Daemon`] is the program for one node. [`ContainerRuntime`] and [`PodNetwork`] are what it needs of the node, as CRI has it.
 //!
-//! [`Daemon`] is the program for one node, [`ContainerRuntime`] what it needs of the node, and `report` the rules (pure).
+//! - `report` (pure) says what is written down of each pod of OpenKruise: with which image and which environment its containers run
+//!   (annotation `apps.kruise.io/runtime-containers-meta`). Updates in place need it.
+//! - `restarts` stops containers, for requests and for new environments.
+//! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks.
 
+mod http;
+mod probes;
 mod report;
+mod restarts;
 mod run;
 mod runtime;
+#[cfg(test)]
+mod test_node;
+
+use std::sync::Arc;
+
+use client_kit::SharedClock;
+use kube::Client;
 
 pub use run::Daemon;
-pub use runtime::{ContainerRuntime, RunningContainer, container_hash};
+pub use runtime::{
+    CommandOutput, Connection, ContainerRuntime, PodNetwork, RunningContainer, RuntimeError, container_hash,
+};
+
+/// The node of a daemon.
+struct Node {
+    client: Client,
+    name: String,
+    runtime: Arc<dyn ContainerRuntime>,
+    network: Arc<dyn PodNetwork>,
+    clock: SharedClock,
+}

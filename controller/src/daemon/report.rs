@@ -146,6 +146,8 @@ mod tests {
             id: "containerd://1".to_owned(),
             restart_count: 0,
             hash: super::super::container_hash("main", "openkruise/guestbook:v1"),
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            pre_stop: None,
             running: true,
         };
         let pod = pod(cfg, updating, written);

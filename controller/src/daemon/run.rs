@@ -1,47 +1,35 @@
 //! The daemon's program.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{EventRecorder, EventType, SharedClock};
-use k8s_openapi::api::core::v1::ObjectReference;
+use client_kit::SharedClock;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::report::{is_due, report};
-use super::runtime::ContainerRuntime;
+use super::restarts::{self, Restart};
+use super::runtime::{ContainerRuntime, PodNetwork};
+use super::{Node, probes};
 use crate::api::labels;
-use crate::kit::{
-    ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Subject, Watches, WorkQueue,
-};
+use crate::gates::FeatureGates;
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Watches, WorkQueue};
 use crate::pods::pod::{self, Pod};
 
-/// Who reports.
-const COMPONENT: &str = "kruise-daemon-containermeta";
 /// How long after a change a pod is looked at: several come together.
 const LOOK_DELAY: Duration = Duration::from_secs(1);
 /// How long a container with a wrong environment is left running.
 const RESTART_DELAY: Duration = Duration::from_secs(3);
-/// The grace of a pod that names none.
-const GRACE_SECONDS: u64 = 30;
-
-/// A container to restart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Restart {
-    pod: ObjectKey,
-    uid: String,
-    id: String,
-    name: String,
-}
+/// How long a container may take to print its environment.
+const ENVIRONMENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The daemon of one node.
 pub struct Daemon {
-    client: Client,
-    node: String,
-    runtime: Arc<dyn ContainerRuntime>,
-    clock: SharedClock,
+    node: Node,
+    gates: FeatureGates,
 }
 
 /// Writes down what the containers of pods run with.
@@ -52,55 +40,57 @@ struct Reports {
     restarts: Arc<WorkQueue<Restart>>,
 }
 
-/// Ends containers whose environment has changed; the kubelet starts them anew.
-struct Restarts {
-    runtime: Arc<dyn ContainerRuntime>,
-    recorder: EventRecorder,
-    pods: Informer<Pod>,
-}
-
 impl Daemon {
-    /// A daemon for the pods of `node`, which `runtime` runs.
+    /// A daemon for the pods of the node called `name`, which `runtime` runs and `network` reaches.
     #[must_use]
-    pub fn new(client: Client, node: &str, runtime: Arc<dyn ContainerRuntime>, clock: SharedClock) -> Self {
-        Self {
+    pub fn new(
+        client: Client,
+        name: &str,
+        runtime: Arc<dyn ContainerRuntime>,
+        network: Arc<dyn PodNetwork>,
+        clock: SharedClock,
+    ) -> Self {
+        let node = Node {
             client,
-            node: node.to_owned(),
+            name: name.to_owned(),
             runtime,
+            network,
             clock,
+        };
+        Self {
+            node,
+            gates: FeatureGates::default(),
         }
+    }
+
+    /// The same with these feature gates.
+    #[must_use]
+    pub fn with_gates(mut self, gates: FeatureGates) -> Self {
+        self.gates = gates;
+        self
     }
 
     /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
     pub async fn run(self, shutdown: impl Future) {
-        let recorder = EventRecorder::new(self.client.clone(), COMPONENT, Some(&self.node), self.clock);
-        let mut runtime = Runtime::new(self.client.clone(), None, Arc::default());
-        let pods = runtime.selected_cache(&format!("spec.nodeName={}", self.node));
+        let Self { node, gates } = self;
+        let mut runtime = Runtime::new(node.client.clone(), None, Arc::default());
+        let pods = runtime.selected_cache(&format!("spec.nodeName={}", node.name));
         let restarts = Arc::new(WorkQueue::new());
         let reports = Reports {
-            client: self.client,
-            runtime: Arc::clone(&self.runtime),
+            client: node.client.clone(),
+            runtime: Arc::clone(&node.runtime),
             pods: pods.clone(),
             restarts: Arc::clone(&restarts),
         };
         runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), 1);
-        let restarter = Restarts {
-            runtime: self.runtime,
-            recorder,
-            pods,
-        };
-        runtime.add(&Arc::new(restarter), &restarts, 1);
+        restarts::start_environment(&mut runtime, &node, &pods, &restarts);
+        if gates.is_on("KruiseDaemon") {
+            restarts::start_requests(&mut runtime, &node, &pods);
+        }
+        if gates.is_on("PodProbeMarkerGate") {
+            probes::start(&mut runtime, &node);
+        }
         runtime.run(shutdown).await;
-    }
-}
-
-impl Subject for Restart {
-    fn namespace(&self) -> &str {
-        &self.pod.namespace
-    }
-
-    fn name(&self) -> &str {
-        &self.pod.name
     }
 }
 
@@ -130,22 +120,31 @@ impl Reconciler for Reports {
     }
 }
 
-impl Reconciler for Restarts {
-    type Key = Restart;
-
-    fn name(&self) -> &'static str {
-        "containermeta-restarter"
-    }
-
-    fn watches(&self, _: &mut Watches<Restart>) {}
-
-    async fn pass(&self, restart: &Restart) -> Result<Next, ActError> {
-        self.stop(restart);
-        Ok(Next::Event)
-    }
-}
-
 impl Reports {
+    /// The environments of running containers by id, as `env` prints them.
+    async fn environments(
+        &self,
+        running: &[super::RunningContainer],
+    ) -> BTreeMap<String, BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        for container in running.iter().filter(|container| container.running) {
+            let command = ["env".to_owned()];
+            let printed = self
+                .runtime
+                .exec(&container.id, &command, ENVIRONMENT_TIMEOUT)
+                .await;
+            if let Ok(printed) = printed
+                && printed.code == 0
+            {
+                let text = String::from_utf8_lossy(&printed.out).into_owned();
+                let pairs = text.lines().filter_map(|line| line.split_once('='));
+                let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                all.insert(container.id.clone(), pairs.collect());
+            }
+        }
+        all
+    }
+
     async fn look_at(&self, key: &ObjectKey) -> Result<(), ActError> {
         let Some(pod) = self
             .pods
@@ -154,8 +153,10 @@ impl Reports {
         else {
             return Ok(());
         };
-        let running = self.runtime.containers(pod::uid(&pod));
-        let report = report(&pod, &running, |id| self.runtime.environment(id));
+        let running = self.runtime.containers(pod::uid(&pod)).await;
+        let running = running.map_err(|error| ActError::planned(&error.to_string()))?;
+        let environments = self.environments(&running).await;
+        let report = report(&pod, &running, |id| environments.get(id).cloned());
         for (id, name) in report.restarts {
             let restart = Restart {
                 pod: key.clone(),
@@ -181,43 +182,5 @@ impl Reports {
             Err(error) if !error.is_about_another() => Err(error),
             _ => Ok(()),
         }
-    }
-}
-
-impl Restarts {
-    fn stop(&self, restart: &Restart) {
-        let runs = |container: &super::RunningContainer| container.id == restart.id && container.running;
-        let Some(pod) = self
-            .pods
-            .get(&restart.pod)
-            .filter(|pod| pod.uid().as_deref() == Some(&restart.uid))
-        else {
-            return;
-        };
-        if !self.runtime.containers(&restart.uid).iter().any(runs) {
-            return;
-        }
-        let runtime = restart.id.split("://").next().unwrap_or_default();
-        // The runtime's id reads as the container's name in events.
-        let message = format!(
-            "Stopping containerID {runtime}://{} by container meta restarter",
-            restart.name
-        );
-        let reference = ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            namespace: Some(restart.pod.namespace.clone()),
-            name: Some(restart.pod.name.clone()),
-            uid: Some(restart.uid.clone()),
-            field_path: Some(format!("implicitly required container {}", restart.name)),
-            ..ObjectReference::default()
-        };
-        self.recorder
-            .event(&reference, EventType::Normal, "Killing", message);
-        let grace = pod.spec.termination_grace_period_seconds;
-        let grace = grace
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .unwrap_or(GRACE_SECONDS);
-        self.runtime.stop(&restart.id, grace);
     }
 }

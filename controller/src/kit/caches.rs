@@ -34,17 +34,13 @@ impl Caches {
         cache.downcast_ref::<Informer<K>>().cloned()
     }
 
-    /// The cache of a kind. The objects of `api` that a field selector selects are watched, unless the kind is watched already.
-    pub(super) fn of<K: Cached>(&mut self, api: Api<K>, fields: &str) -> Informer<K> {
+    /// The cache of a kind. The selected objects of `api` are watched, unless the kind is watched already.
+    pub(super) fn of<K: Cached>(&mut self, api: Api<K>, selection: watcher::Config) -> Informer<K> {
         if let Some(cache) = self.known() {
             return cache;
         }
         let cache = Informer::in_order(self.order.clone());
         self.hold(cache.clone());
-        let mut selection = watcher::Config::default();
-        if !fields.is_empty() {
-            selection = selection.fields(fields);
-        }
         self.watches.push(Box::pin(cache.clone().run(api, selection)));
         cache
     }
@@ -69,7 +65,7 @@ impl WebhookCaches {
     pub(super) fn of<K: Cached>(&self, api: Api<K>) -> Informer<K> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (caches, running) = &mut *guard;
-        let cache = caches.of(api, "");
+        let cache = caches.of(api, watcher::Config::default());
         for watch in caches.take_watches() {
             running.spawn(watch);
         }

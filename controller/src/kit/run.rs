@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
 
@@ -55,14 +56,15 @@ impl Runtime {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         };
-        self.caches.of(api, "")
+        self.caches.of(api, watcher::Config::default())
     }
 
     /// The cache of a kind whose objects belong to the cluster.
     pub(crate) fn cluster_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
         &mut self,
     ) -> Informer<K> {
-        self.caches.of(Api::all(self.client.clone()), "")
+        self.caches
+            .of(Api::all(self.client.clone()), watcher::Config::default())
     }
 
     /// The cache of a kind whose objects are in namespaces: those that a field selector selects. All who ask for the kind
@@ -71,7 +73,26 @@ impl Runtime {
         &mut self,
         fields: &str,
     ) -> Informer<K> {
-        self.caches.of(Api::all(self.client.clone()), fields)
+        let selection = watcher::Config::default().fields(fields);
+        self.caches.of(Api::all(self.client.clone()), selection)
+    }
+
+    /// The same for the objects that a label selector selects.
+    pub(crate) fn labelled_cache<K: Cached + Resource<Scope = NamespaceResourceScope>>(
+        &mut self,
+        labels: &str,
+    ) -> Informer<K> {
+        let selection = watcher::Config::default().labels(labels);
+        self.caches.of(Api::all(self.client.clone()), selection)
+    }
+
+    /// The cache of one object of the cluster. All who ask for the kind share the object of the one who asked first.
+    pub(crate) fn named_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
+        &mut self,
+        name: &str,
+    ) -> Informer<K> {
+        let selection = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        self.caches.of(Api::all(self.client.clone()), selection)
     }
 
     /// Adds a watch of objects that no cache holds, which runs as long as the others.

@@ -352,14 +352,44 @@ pub struct ContainerStatus {
 
 /// What a container does.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(from = "WrittenState")]
 pub struct ContainerState {
     /// Whether it runs.
-    #[serde(deserialize_with = "is_there")]
     pub running: bool,
+    /// Since when it runs.
+    pub started_at: Option<Time>,
     /// The exit code of one that has ended.
-    #[serde(rename = "terminated", deserialize_with = "exit_code")]
     pub exit_code: Option<i32>,
+}
+
+/// The same as a pod's status has it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenState {
+    running: Option<Running>,
+    terminated: Option<End>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Running {
+    started_at: Option<Time>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct End {
+    exit_code: i32,
+}
+
+impl From<WrittenState> for ContainerState {
+    fn from(state: WrittenState) -> Self {
+        Self {
+            running: state.running.is_some(),
+            started_at: state.running.and_then(|running| running.started_at),
+            exit_code: state.terminated.map(|end| end.exit_code),
+        }
+    }
 }
 
 impl Resource for Pod {
@@ -443,19 +473,6 @@ fn all_restarts<'de, D: Deserializer<'de>>(decoder: D) -> Result<i32, D::Error> 
     let all: Vec<Restarts> = null_is_default(decoder)?;
     let sum = |total: i32, one: Restarts| total.saturating_add(one.restart_count);
     Ok(all.into_iter().fold(0, sum))
-}
-
-fn is_there<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
-    Ok(Option::<serde::de::IgnoredAny>::deserialize(decoder)?.is_some())
-}
-
-fn exit_code<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<i32>, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct End {
-        exit_code: i32,
-    }
-    Ok(Option::<End>::deserialize(decoder)?.map(|end| end.exit_code))
 }
 
 /// The beginning of the names of variables that say when a container is to end.

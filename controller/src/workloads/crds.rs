@@ -20,16 +20,16 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::api::v1alpha1::{
-        CloneSet, EphemeralJob, NodePodProbe, PersistentPodState, PodProbeMarker, PodUnavailableBudget,
-        ResourceDistribution, UnitedDeployment, WorkloadSpread,
+        CloneSet, ContainerRecreateRequest, EphemeralJob, NodePodProbe, PersistentPodState, PodProbeMarker,
+        PodUnavailableBudget, ResourceDistribution, UnitedDeployment, WorkloadSpread,
     };
     use crate::api::v1beta1::{
         AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
     };
     use crate::workloads::{
-        Crd, advancedcronjob, broadcastjob, cloneset, daemonset, ephemeraljob, nodepodprobe,
-        persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution, sidecarset,
-        statefulset, uniteddeployment, workloadspread,
+        Crd, advancedcronjob, broadcastjob, cloneset, containerrecreaterequest, daemonset, ephemeraljob,
+        nodepodprobe, persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution,
+        sidecarset, statefulset, uniteddeployment, workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -81,6 +81,7 @@ mod tests {
     #[case(&advancedcronjob::WORKLOAD.crds[1], ImageListPullJob::crd())]
     #[case(&broadcastjob::WORKLOAD.crds[0], BroadcastJob::crd())]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
+    #[case(&containerrecreaterequest::WORKLOAD.crds[0], ContainerRecreateRequest::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
     #[case(&ephemeraljob::WORKLOAD.crds[0], EphemeralJob::crd())]
     #[case(&nodepodprobe::WORKLOAD.crds[0], NodePodProbe::crd())]

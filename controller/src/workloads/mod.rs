@@ -9,6 +9,7 @@
 mod advancedcronjob;
 mod broadcastjob;
 pub mod cloneset;
+mod containerrecreaterequest;
 mod crds;
 mod daemonset;
 mod ephemeraljob;
@@ -35,6 +36,7 @@ pub const ALL: &[&Workload] = &[
     &advancedcronjob::WORKLOAD,
     &broadcastjob::WORKLOAD,
     &cloneset::WORKLOAD,
+    &containerrecreaterequest::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
     &nodepodprobe::WORKLOAD,

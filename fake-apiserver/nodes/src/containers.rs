@@ -1,13 +1,25 @@
 //! The containers that run on simulated nodes, for programs that talk to a node's container runtime beside the kubelet.
+//!
+//! `exec` runs commands in them, `connect` reaches their ports. Neither needs the pod's object.
+
+mod connect;
+mod exec;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::channel::mpsc;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use shared_json::Value;
 use tokio::sync::watch;
 
-use super::programs::Exit;
+use super::programs::{Exit, Run};
+
+pub use connect::ConnectError;
+pub use exec::ExecError;
 
 /// The exit code of a program that was killed.
 const KILLED: i32 = 137;
@@ -25,12 +37,30 @@ pub struct ContainerInfo {
     pub restarts: u32,
     /// Its environment.
     pub env: BTreeMap<String, String>,
+    /// Its hook before it is stopped; null if it has none.
+    pub pre_stop: Value,
+    /// When it was started.
+    pub started: Timestamp,
     /// Whether it runs.
     pub running: bool,
 }
 
-/// How a container is asked to end.
+/// The pod of a container, and the container in its spec.
+pub(crate) struct Place {
+    /// The pod's address.
+    pub(crate) address: String,
+    /// The pod's namespace and name.
+    pub(crate) pod: (String, String),
+    /// The container.
+    pub(crate) spec: Value,
+}
+
+/// How a container is reached, and asked to end.
 pub(crate) struct Handle {
+    /// Its pod.
+    pub(crate) place: Place,
+    /// Its program.
+    pub(crate) run: Arc<Run>,
     /// Asks its program.
     pub(crate) term: Option<watch::Sender<bool>>,
     /// How long one takes to end that simply serves.
@@ -71,16 +101,16 @@ impl Containers {
             .map(|entry| entry.info.clone())
     }
 
-    /// Asks a container that runs to end, and ends it after `grace`. The kubelet finds out as it does of any end. Must be
-    /// called within a tokio runtime.
-    pub fn stop(&self, id: &str, grace: Duration) {
+    /// Asks a container that runs to end, and ends it after `grace`. The kubelet finds out as it does of any end. The future is ready
+    /// when the container has ended; the container ends without it, too. Must be called within a tokio runtime.
+    pub fn stop(&self, id: &str, grace: Duration) -> BoxFuture<'static, ()> {
         let pods = self.lock();
         let Some(entry) = pods
             .values()
             .flatten()
             .find(|entry| entry.info.id == id && entry.info.running)
         else {
-            return;
+            return std::future::ready(()).boxed();
         };
         let (run, exits) = (
             (entry.info.name.clone(), entry.info.restarts),
@@ -93,6 +123,7 @@ impl Containers {
         if let Some(term) = &entry.handle.term {
             term.send_replace(true);
         }
+        let program = Arc::clone(&entry.handle.run);
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A container that has ended meanwhile, or whose pod is gone, takes no notice.
@@ -104,6 +135,7 @@ impl Containers {
                 },
             ));
         });
+        async move { program.logs.closed().await }.boxed()
     }
 
     pub(crate) fn started(&self, uid: &str, info: ContainerInfo, handle: Handle) {
@@ -131,3 +163,7 @@ impl Containers {
         self.lock().remove(uid);
     }
 }
+
+#[cfg(test)]
+#[path = "containers/tests.rs"]
+mod tests;

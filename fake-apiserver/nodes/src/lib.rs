@@ -24,7 +24,7 @@ mod timing;
 
 pub use access::KubeletPort;
 pub use config::{NodeConfigError, NodeFile};
-pub use containers::{ContainerInfo, Containers};
+pub use containers::{ConnectError, ContainerInfo, Containers, ExecError};
 pub use disks::Disks;
 pub use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
@@ -32,6 +32,6 @@ pub use kubelet::Kubelet;
 pub use link::Switch;
 pub use node::{NodeSpec, Taint};
 pub use node_access::NodeAccess;
-pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
+pub use programs::{ExitScript, ProbeAnswer, Program, Ran, Reply};
 pub use scheduler::Scheduler;
 pub use timing::{PodTimings, RunTiming, Timing};

@@ -17,7 +17,8 @@ mod workload_spread;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
 pub use container_recreate_request::{
-    ContainerRecreateRequest, ContainerRecreateRequestSpec, RecreateStrategy, RecreatedContainer,
+    ContainerContext, ContainerRecreateRequest, ContainerRecreateRequestSpec, ContainerRecreateRequestStatus,
+    ContainerRecreateState, PreStop, RecreateStrategy, RecreatedContainer, SyncedContainer,
 };
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};

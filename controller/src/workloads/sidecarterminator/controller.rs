@@ -3,7 +3,7 @@
 use client_kit::{EventRecorder, EventType, SharedClock};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::plan::{Step, is_due, plan};
 use crate::api::v1alpha1::{
@@ -105,18 +105,18 @@ impl Controller {
     async fn request(&self, namespace: &str, pod: &CachedPod, containers: &[String]) -> Result<(), ActError> {
         let stopped = |name: &String| RecreatedContainer {
             name: name.clone(),
-            rest: Map::new(),
+            ..RecreatedContainer::default()
         };
         let strategy = RecreateStrategy {
             failure_policy: Some("Ignore".to_owned()),
             force_recreate: Some(true),
-            rest: Map::new(),
+            ..RecreateStrategy::default()
         };
         let spec = ContainerRecreateRequestSpec {
             pod_name: pod::name(pod).to_owned(),
             containers: containers.iter().map(stopped).collect(),
             strategy: Some(strategy),
-            rest: Map::new(),
+            ..ContainerRecreateRequestSpec::default()
         };
         let mut request = ContainerRecreateRequest::new(&request_name(pod), spec);
         request.metadata.owner_references = Some(vec![Owner::of(pod).reference()]);

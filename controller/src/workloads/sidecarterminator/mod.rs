@@ -10,7 +10,7 @@ mod plan;
 use std::sync::Arc;
 
 use self::controller::Controller;
-use super::{Crd, OWN, Right, Start, Workload};
+use super::{OWN, Right, Start, Workload};
 
 /// The gate of the controller.
 const GATE: &str = "SidecarTerminator";
@@ -20,11 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "sidecarterminator",
     controller: controller::CONTROLLER,
     gate: Some(GATE),
-    crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/containerrecreaterequests.apps.kruise.io.json"),
-        gate: Some(GATE),
-        needed_by: &[GATE],
-    }],
+    crds: &[],
     rbac: &[Right::new("apps.kruise.io", "containerrecreaterequests", OWN).with(GATE)],
     conversions: &[],
     webhooks: &[],

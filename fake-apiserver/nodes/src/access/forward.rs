@@ -22,14 +22,14 @@ const ROOTS: [&str; 3] = [
 ];
 
 /// Whether the program of a container answers on a port: on those that the container names, on any if it names none.
-pub(super) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
+pub(crate) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
     let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
     let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
     run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
 }
 
 /// Answers the requests of one connection: with a page of the program's script, a file, or else the pod's name and the request.
-pub(super) async fn serve<S>(run: Arc<Run>, who: String, stream: S)
+pub(crate) async fn serve<S>(run: Arc<Run>, who: String, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -21,6 +21,8 @@ use super::by_name::ByName;
 use super::programs::{self, Output, Run};
 use super::status::items;
 
+pub(super) use forward::{listens, serve};
+
 /// A simulated kubelet's port. Clones lead to the same node.
 #[derive(Clone, Default)]
 pub struct KubeletPort(Arc<Mutex<Pods>>);

@@ -24,5 +24,6 @@ pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, ProbeAnswer, Program, Reply};
 pub(super) use script::{argv_of, document_root, program_of, task_of};
-pub(super) use session::{attach, exec_session};
+pub use session::Ran;
+pub(super) use session::{attach, exec_session, run_to_end};
 pub(super) use shell::exec;

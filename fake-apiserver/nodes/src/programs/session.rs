@@ -13,6 +13,11 @@ use super::process::Run;
 use super::script::is_command;
 use super::shell::{Shell, Streams};
 
+/// The exit code of a command that a signal ended at once.
+const KILLED: i32 = 137;
+/// The exit code of a command that its terminal interrupted.
+const INTERRUPTED: i32 = 130;
+
 /// A command that runs, or a program that was joined.
 struct Joined {
     /// None if nothing is read.
@@ -153,8 +158,11 @@ pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants:
         tokio::select! {
             biased;
             // The command goes with its container.
-            () = run.logs.closed() => exit_status(137, &argv),
-            status = command(&run, &id, &argv, &streams) => status,
+            () = run.logs.closed() => exit_status(KILLED, &argv),
+            done = command(&run, &id, &argv, &streams) => match done {
+                Ok(code) => exit_status(code, &argv),
+                Err(message) => failure(&message),
+            },
         }
     };
     Box::new(Joined {
@@ -167,7 +175,9 @@ pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants:
     })
 }
 
-async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Value {
+/// Runs a command in the container of a program, and gives its exit code. The error is the node's text about a container `id` that does
+/// not have the command.
+async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Result<i32, String> {
     let reply = run
         .program
         .as_ref()
@@ -175,11 +185,11 @@ async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Val
     if let Some(reply) = reply {
         streams.out.write(reply.out.as_bytes());
         streams.err.write(reply.err.as_bytes());
-        return exit_status(reply.code, argv);
+        return Ok(reply.code);
     }
     let first = argv.first().map(String::as_str).unwrap_or_default();
     if !is_command(first) {
-        return not_found(id, first);
+        return Err(not_found(id, first));
     }
     let (_keep, term) = watch::channel(false);
     let mut shell = Shell::new(
@@ -191,13 +201,45 @@ async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Val
         false,
     );
     if super::builtins::base_name(first).ends_with("sh") {
-        return exit_status(shell.run_argv(argv, streams).await, argv);
+        return Ok(shell.run_argv(argv, streams).await);
     }
     tokio::select! {
         biased;
-        () = streams.input.interrupted() => exit_status(130, argv),
-        code = shell.run_argv(argv, streams) => exit_status(code, argv),
+        () = streams.input.interrupted() => Ok(INTERRUPTED),
+        code = shell.run_argv(argv, streams) => Ok(code),
     }
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ran {
+    /// Its exit code.
+    pub code: i32,
+    /// Its standard output.
+    pub out: Vec<u8>,
+    /// Its standard error.
+    pub err: Vec<u8>,
+}
+
+/// Runs a command in the container `id` of a program to its end, which comes with the program's. The error is the node's text about a
+/// container that does not have the command.
+pub(crate) async fn run_to_end(run: Arc<Run>, id: String, argv: Vec<String>) -> Result<Ran, String> {
+    let streams = Streams {
+        out: Output::default(),
+        err: Output::default(),
+        input: Output::holding(Vec::new()),
+        prompts: false,
+    };
+    let code = tokio::select! {
+        biased;
+        () = run.logs.closed() => KILLED,
+        done = command(&run, &id, &argv, &streams) => done?,
+    };
+    Ok(Ran {
+        code,
+        out: streams.out.bytes(),
+        err: streams.err.bytes(),
+    })
 }
 
 /// Attaches to a program: its input, and its output from now on.
@@ -248,16 +290,16 @@ fn exit_status(code: i32, argv: &[String]) -> Value {
 }
 
 /// The error of containerd and runc for a command that the container does not have.
-fn not_found(id: &str, name: &str) -> Value {
+fn not_found(id: &str, name: &str) -> String {
     let why = if name.contains('/') {
         format!("stat {name}: no such file or directory")
     } else {
         "executable file not found in $PATH".to_owned()
     };
-    failure(&format!(
+    format!(
         "error executing command in container: failed to exec in container: failed to start exec \"{id}\": OCI runtime \
          exec failed: exec failed: unable to start container process: exec: \"{name}\": {why}: unknown"
-    ))
+    )
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::environment::expand;
 use super::events::field_path;
 use super::sync::Pass;
 use super::worker::{Gone, PodWorker};
-use crate::containers::{ContainerInfo, Handle};
+use crate::containers::{ContainerInfo, Handle, Place};
 use crate::images;
 use crate::programs::{
     Exit, Files, ImageProgram, Launch, Surroundings, Volume, argv_of, document_root, launch, program_of,
@@ -392,9 +392,18 @@ impl PodWorker {
                 image: image.to_owned(),
                 restarts: run,
                 env: process.run.env.clone(),
+                pre_stop: at(spec, "lifecycle.preStop").cloned().unwrap_or_default(),
+                started: self.kubelet.clock.now(),
                 running: true,
             };
+            let place = Place {
+                address: self.record.pod_ip.to_string(),
+                pod: (self.pod.namespace().to_owned(), self.pod.name().to_owned()),
+                spec: spec.clone(),
+            };
             let handle = Handle {
+                place,
+                run: Arc::clone(&process.run),
                 term: process.term(),
                 serves: process.serves,
                 exits: self.exits.0.clone(),
