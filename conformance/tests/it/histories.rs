@@ -11,6 +11,7 @@ fn nothing_that_must_not_happen_happens(
     #[values(
         Kind::CloneSet,
         Kind::DaemonSet,
+        Kind::Restarts,
         Kind::SidecarSet,
         Kind::StatefulSet,
         Kind::UnitedDeployment
