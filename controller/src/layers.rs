@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 30] = [
+const KINDS: [&str; 34] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "ContainerRecreateRequest",
     "DaemonSet",
     "EphemeralJob",
+    "NodeImage",
     "NodePodProbe",
     "PersistentPodState",
     "PodProbeMarker",
@@ -26,6 +27,9 @@ const KINDS: [&str; 30] = [
     "cloneset::",
     "daemonset::",
     "ephemeraljob::",
+    "imagelistpulljob::",
+    "imagepulljob::",
+    "nodeimage::",
     "nodepodprobe::",
     "persistentpodstate::",
     "podprobemarker::",
@@ -38,12 +42,15 @@ const KINDS: [&str; 30] = [
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 18] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "daemonset",
     "ephemeraljob",
+    "imagelistpulljob",
+    "imagepulljob",
+    "nodeimage",
     "nodepodprobe",
     "persistentpodstate",
     "podprobemarker",
@@ -108,6 +115,7 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 #[case::api("api", &["crate::kit", "crate::pods", "crate::workloads", "crate::process"])]
 #[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
+#[case::images("images", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::injection("injection", &["crate::workloads", "crate::daemon", "crate::process"])]
 #[case::targets("targets", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::daemon("daemon", &["crate::injection", "crate::workloads", "crate::process"])]

@@ -12,6 +12,9 @@ pub mod cloneset;
 mod crds;
 mod daemonset;
 mod ephemeraljob;
+mod imagelistpulljob;
+mod imagepulljob;
+mod nodeimage;
 mod nodepodprobe;
 mod options;
 mod persistentpodstate;
@@ -37,6 +40,9 @@ pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &imagelistpulljob::WORKLOAD,
+    &imagepulljob::WORKLOAD,
+    &nodeimage::WORKLOAD,
     &nodepodprobe::WORKLOAD,
     &persistentpodstate::WORKLOAD,
     &podprobemarker::WORKLOAD,
