@@ -10,6 +10,7 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use super::images::{self, ImageService};
 use super::report::{is_due, report};
 use super::runtime::ContainerRuntime;
 use crate::api::labels;
@@ -41,6 +42,7 @@ pub struct Daemon {
     client: Client,
     node: String,
     runtime: Arc<dyn ContainerRuntime>,
+    images: Option<Arc<dyn ImageService>>,
     clock: SharedClock,
 }
 
@@ -67,14 +69,30 @@ impl Daemon {
             client,
             node: node.to_owned(),
             runtime,
+            images: None,
             clock,
         }
     }
 
+    /// The same, which also pulls images by way of `images`.
+    #[must_use]
+    pub fn with_images(mut self, images: Arc<dyn ImageService>) -> Self {
+        self.images = Some(images);
+        self
+    }
+
     /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
     pub async fn run(self, shutdown: impl Future) {
-        let recorder = EventRecorder::new(self.client.clone(), COMPONENT, Some(&self.node), self.clock);
         let mut runtime = Runtime::new(self.client.clone(), None, Arc::default());
+        if let Some(service) = self.images {
+            images::add(
+                &mut runtime,
+                (&self.client, &self.node, &self.clock),
+                service,
+                None,
+            );
+        }
+        let recorder = EventRecorder::new(self.client.clone(), COMPONENT, Some(&self.node), self.clock);
         let pods = runtime.selected_cache(&format!("spec.nodeName={}", self.node));
         let restarts = Arc::new(WorkQueue::new());
         let reports = Reports {
