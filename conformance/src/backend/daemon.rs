@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use client_kit::SharedClock;
 use controller::daemon::{ContainerRuntime, Daemon, RunningContainer, container_hash};
-use fake_apiserver::nodes::Containers;
+use fake_apiserver::nodes::{Containers, ImageRegistry};
 use kube::Client;
 use tokio::task::JoinSet;
+
+use super::daemon_images::SimulatedImages;
 
 /// The simulated nodes' container runtime, as the daemon asks it.
 struct SimulatedRuntime(Containers);
@@ -41,13 +43,18 @@ pub(super) fn start(
     tasks: &mut JoinSet<()>,
     client: &Client,
     clock: &SharedClock,
-    containers: &Containers,
+    (containers, images): (&Containers, &ImageRegistry),
     nodes: u32,
 ) {
     let runtime: Arc<dyn ContainerRuntime> = Arc::new(SimulatedRuntime(containers.clone()));
     for number in 1..=nodes {
         let node = format!("node{number}");
-        let daemon = Daemon::new(client.clone(), &node, Arc::clone(&runtime), Arc::clone(clock));
+        let service = SimulatedImages {
+            registry: images.clone(),
+            node: node.clone(),
+        };
+        let daemon = Daemon::new(client.clone(), &node, Arc::clone(&runtime), Arc::clone(clock))
+            .with_images(Arc::new(service));
         tasks.spawn(daemon.run(std::future::pending::<()>()));
     }
 }
