@@ -72,10 +72,13 @@ struct Puller {
     state: Mutex<State>,
 }
 
+/// When a Secret was read, and the Secret if it was there.
+type ReadSecret = (Instant, Option<Arc<Secret>>);
+
 struct State {
     workers: BTreeMap<Key, Worker>,
-    /// The Secrets that were read, and when; nothing for one that is not there.
-    secrets: BTreeMap<(String, String), (Instant, Option<Arc<Secret>>)>,
+    /// The Secrets that were read, by namespace and name.
+    secrets: BTreeMap<(String, String), ReadSecret>,
     pace: Pace,
     random: Random,
 }
