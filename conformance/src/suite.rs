@@ -510,6 +510,8 @@ fn environment(options: &SuiteOptions, scenario: &Scenario) -> Result<Environmen
     }
     environment.images.extend(scenario.extras.images.clone());
     environment.names = BTreeMap::new();
+    environment.missing.extend(scenario.extras.missing.clone());
+    environment.pulls.clone_from(&scenario.extras.pulls);
     environment.gates.clone_from(&scenario.extras.gates);
     environment.daemon = scenario.extras.daemon;
     Ok(environment)

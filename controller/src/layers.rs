@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 31] = [
+const KINDS: [&str; 35] = [
     "AdvancedCronJob",
     "BroadcastJob",
     "CloneSet",
     "ContainerRecreateRequest",
     "DaemonSet",
     "EphemeralJob",
+    "NodeImage",
     "NodePodProbe",
     "PersistentPodState",
     "PodProbeMarker",
@@ -27,6 +28,9 @@ const KINDS: [&str; 31] = [
     "containerrecreaterequest::",
     "daemonset::",
     "ephemeraljob::",
+    "imagelistpulljob::",
+    "imagepulljob::",
+    "nodeimage::",
     "nodepodprobe::",
     "persistentpodstate::",
     "podprobemarker::",
@@ -39,13 +43,16 @@ const KINDS: [&str; 31] = [
     "workloadspread::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 16] = [
+const ROOMS: [&str; 19] = [
     "advancedcronjob",
     "broadcastjob",
     "cloneset",
     "containerrecreaterequest",
     "daemonset",
     "ephemeraljob",
+    "imagelistpulljob",
+    "imagepulljob",
+    "nodeimage",
     "nodepodprobe",
     "persistentpodstate",
     "podprobemarker",
@@ -110,6 +117,7 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 #[case::api("api", &["crate::kit", "crate::pods", "crate::workloads", "crate::process"])]
 #[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
+#[case::images("images", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::injection("injection", &["crate::workloads", "crate::daemon", "crate::process"])]
 #[case::targets("targets", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::daemon("daemon", &["crate::injection", "crate::workloads", "crate::process"])]

@@ -8,6 +8,7 @@
 //! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
 //! * [`injection`]: the webhooks of pods: what is filled into new ones, and which may go.
 //! * `protection`: Namespaces, definitions, Services and others that a label protects from deletion.
+//! * `images`: rules for images that jobs and the daemon share.
 //! * `targets`: workloads of any kind, to which budgets and spreads refer.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
@@ -26,6 +27,7 @@ pub use workloads::{Options, cloneset, crds};
 
 pub mod daemon;
 pub mod gates;
+mod images;
 pub mod injection;
 mod kit;
 #[cfg(test)]

@@ -61,8 +61,19 @@ pub(crate) async fn played(
     status: &Value,
     skip: &[&str],
 ) -> (Vec<String>, usize) {
+    played_with(FeatureGates::default(), lines, webhooks, status, skip).await
+}
+
+/// The same, with other gates.
+pub(crate) async fn played_with(
+    gates: FeatureGates,
+    lines: &str,
+    webhooks: &[Webhook],
+    status: &Value,
+    skip: &[&str],
+) -> (Vec<String>, usize) {
     let webhooks: Vec<&Webhook> = webhooks.iter().collect();
-    let around = Surroundings::alone(FeatureGates::default());
+    let around = Surroundings::alone(gates);
     let (mut wrong, mut compared) = (Vec::new(), 0);
     for row in lines
         .lines()

@@ -13,9 +13,9 @@ use controller::Options;
 use controller::process::flags::Flags;
 use controller::process::gates::FeatureGates;
 use controller::process::run::{Environment, run_with};
-use fake_apiserver::cli::{Beside, Failure, Serve};
+use fake_apiserver::ClusterBuilder;
+use fake_apiserver::cli::{Beside, Failure, Serve, Served};
 use fake_apiserver::nodes::Containers;
-use fake_apiserver::{Cluster, ClusterBuilder};
 use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -51,12 +51,11 @@ impl Beside for Kruise {
 
     fn start<'a>(
         &'a self,
-        cluster: &'a Cluster,
-        nodes: &'a [String],
+        served: Served<'a>,
         tasks: &'a mut JoinSet<()>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let client = cluster.client();
+            let client = served.cluster.client();
             let port = free_port()?;
             let environment = Environment::read(|name| (name == "WEBHOOK_PORT").then(|| port.to_string()))?;
             let flags = Flags::parse(
@@ -78,13 +77,9 @@ impl Beside for Kruise {
                 }
             });
             let gates = FeatureGates::parse(&self.feature_gates)?;
-            start_daemons(
-                tasks,
-                (&client, &cluster.clock()),
-                &self.containers,
-                &gates,
-                nodes,
-            );
+            let place = (&client, &served.cluster.clock());
+            let node = (&self.containers, served.images);
+            start_daemons(tasks, place, node, &gates, served.nodes);
             ready(&client).await
         })
     }

@@ -9,11 +9,13 @@ use controller::daemon::{
     container_hash,
 };
 use controller::gates::FeatureGates;
-use fake_apiserver::nodes::{ContainerInfo, Containers, ExecError};
+use fake_apiserver::nodes::{ContainerInfo, Containers, ExecError, ImageRegistry};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;
 use tokio::task::JoinSet;
+
+use super::daemon_images::SimulatedImages;
 
 /// The simulated nodes' container runtime and network, as the daemon asks them.
 struct SimulatedRuntime(Containers);
@@ -77,14 +79,20 @@ impl PodNetwork for SimulatedRuntime {
 pub fn start(
     tasks: &mut JoinSet<()>,
     (client, clock): (&Client, &SharedClock),
-    containers: &Containers,
+    (containers, images): (&Containers, &ImageRegistry),
     gates: &FeatureGates,
     nodes: &[String],
 ) {
     let runtime = Arc::new(SimulatedRuntime(containers.clone()));
     for node in nodes {
         let (runtime, network) = (Arc::clone(&runtime), Arc::clone(&runtime));
-        let daemon = Daemon::new(client.clone(), node, runtime, network, Arc::clone(clock));
-        tasks.spawn(daemon.with_gates(gates.clone()).run(std::future::pending::<()>()));
+        let service = SimulatedImages {
+            registry: images.clone(),
+            node: node.clone(),
+        };
+        let daemon = Daemon::new(client.clone(), node, runtime, network, Arc::clone(clock))
+            .with_gates(gates.clone())
+            .with_images(Arc::new(service));
+        tasks.spawn(daemon.run(std::future::pending::<()>()));
     }
 }

@@ -9,7 +9,7 @@ use controller::metrics::Metrics;
 use controller::process::gates::FeatureGates;
 use controller::process::install::NAMESPACE;
 use controller::webhook::{Shared, Surroundings, WebhookCaches};
-use controller::workloads::{ALL, Crd};
+use controller::workloads::{ALL, Crd, Settings};
 use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
 use fake_apiserver::nodes::{Containers, Image, ImageRegistry, NodeSpec, Program};
@@ -33,6 +33,9 @@ const PASS_REST: Duration = Duration::from_millis(10);
 
 /// How long before a recording's first step its cluster starts.
 const START: SignedDuration = SignedDuration::from_secs(5);
+
+/// The namespace of the Secrets for the daemon.
+const DAEMON_NAMESPACE: &str = "kruise-daemon-config";
 
 /// The manager's user agent.
 const MANAGER: &str = "kruise-manager";
@@ -204,6 +207,9 @@ impl FakeCluster {
             }
             images.set(reference, image);
         }
+        for (reference, pull) in &options.environment.pulls {
+            images.set(reference, Image::remote(reference, *pull));
+        }
         for reference in &options.environment.missing {
             images.set(reference, Image::missing(reference));
         }
@@ -213,7 +219,7 @@ impl FakeCluster {
         let mut builder = Cluster::builder()
             .seed(options.seed)
             .names(names.clone())
-            .images(images)
+            .images(images.clone())
             .placements(options.environment.placements.clone())
             .pod_timings(options.environment.paces.clone())
             .trace(options.trace);
@@ -234,9 +240,12 @@ impl FakeCluster {
         for definition in controller::crds(&gates) {
             builder = builder.object(definition);
         }
-        builder = builder.object(
-            shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
-        );
+        let of_daemon = options.environment.daemon.then_some(DAEMON_NAMESPACE);
+        for namespace in [NAMESPACE].into_iter().chain(of_daemon) {
+            builder = builder.object(
+                shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            );
+        }
         let clock = LateClock::default();
         let (metrics, shared) = (Arc::<Metrics>::default(), Shared::default());
         for webhook in webhooks(&gates, &clock, &metrics, &shared) {
@@ -248,7 +257,10 @@ impl FakeCluster {
             help: "this is a defect of Seatrial, not of your input".to_owned(),
         })?;
         clock.get_or_init(|| cluster.clock());
+        // Each node has had its list of images for long.
+        let settings = Settings::from([("nodeimage-creation-delay", "0s".to_owned())]);
         let mut manager_options = Options {
+            settings,
             clock: cluster.clock(),
             names: names.clone(),
             rest: PASS_REST,
@@ -274,7 +286,7 @@ impl FakeCluster {
                 .map(|number| node(number, &options.environment).name)
                 .collect();
             let place = (&cluster.client(), &cluster.clock());
-            daemon::start(&mut tasks, place, containers, &gates, &names);
+            daemon::start(&mut tasks, place, (containers, &images), &gates, &names);
         }
         let collector = {
             let kinds = if options.unrecorded {

@@ -2,6 +2,7 @@
 
 mod collector;
 mod daemon;
+mod daemon_images;
 mod fake;
 mod kubeconfig;
 mod local_cluster;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fake_apiserver::nodes::Timing;
 use jiff::Timestamp;
@@ -26,6 +27,8 @@ pub struct Environment {
     pub pages: Pages,
     /// Images that pods asked for and that never ran.
     pub missing: BTreeSet<String>,
+    /// How long nodes take to get images that they do not have, by reference.
+    pub pulls: BTreeMap<String, Duration>,
     /// The node on which each pod ran.
     pub placements: BTreeMap<String, String>,
     /// How long things took on the nodes for the pods of each name, one after the other.
@@ -38,6 +41,8 @@ pub struct Environment {
     pub wanted_nodes: u32,
     /// How many processors a node had, where an event says it.
     pub cpus: Option<u32>,
+    /// How many nodes had a list of images, where jobs pulled some.
+    pub listed_nodes: u32,
     /// When the first step began: times are whole seconds, so that the part of a second counts.
     pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.
@@ -45,6 +50,9 @@ pub struct Environment {
     /// Whether OpenKruise's daemon ran on the nodes.
     pub daemon: bool,
 }
+
+/// The kinds of jobs that pull images.
+const PULL_JOBS: [&str; 2] = ["imagelistpulljobs", "imagepulljobs"];
 
 /// The daemon's annotation on pods.
 const DAEMONS_WORD: &str = "/metadata/annotations/apps.kruise.io~1runtime-containers-meta";
@@ -66,6 +74,9 @@ const EARLIER_DEFAULTS: [((u32, u32), &str); 2] = [
     ((1, 9), "ResourcesDeletionProtection=true"),
 ];
 
+/// The gate that the charts of 1.5 and later switch on.
+const OF_THE_CHART: &str = "ImagePullJobGate=true";
+
 /// The feature gates with which today's manager behaves as that of `version` did with `gates`.
 fn gates(version: &str, gates: &str) -> String {
     let mut numbers = version.split('.').map(str::parse::<u32>);
@@ -77,6 +88,9 @@ fn gates(version: &str, gates: &str) -> String {
         .filter(|(since, _)| (major, minor) < *since)
         .map(|(_, gate)| *gate)
         .collect();
+    if gates.is_empty() && (major, minor) >= (1, 5) {
+        all.push(OF_THE_CHART);
+    }
     all.extend(gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()));
     all.join(",")
 }
@@ -88,6 +102,12 @@ fn processors(message: &str) -> Option<u32> {
     let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
     let thousandths: u32 = number[..end].parse().ok()?;
     Some(thousandths / 1000).filter(|processors| *processors > 0)
+}
+
+/// The number in the name of a node.
+fn node_number(node: &str) -> Option<u32> {
+    let digits = node.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().ok()
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
@@ -102,11 +122,9 @@ impl Environment {
     /// How many nodes there were, by the highest number in a node's name and by what jobs wanted; none if no pod ran.
     #[must_use]
     pub fn nodes(&self) -> Option<u32> {
-        let number = |node: &String| {
-            let digits = node.trim_start_matches(|c: char| !c.is_ascii_digit());
-            digits.parse::<u32>().ok()
-        };
-        let highest = self.placements.values().filter_map(number).max();
+        let listed = Some(self.listed_nodes).filter(|listed| *listed > 0);
+        let placed = self.placements.values().filter_map(|node| node_number(node));
+        let highest = placed.chain(listed).max();
         highest.map(|highest| highest.max(self.wanted_nodes))
     }
 
@@ -168,11 +186,61 @@ impl Environment {
                 asked.insert(image);
             }
         }
-        environment.missing = asked
+        let pulls = |change: &Change| PULL_JOBS.contains(&change.resource.as_str());
+        if recording.history.iter().any(pulls) {
+            environment.daemon = true;
+            environment.sort_jobs_of_lists(&recording.history);
+            let lists = recording
+                .history
+                .iter()
+                .filter(|change| change.resource == "nodeimages");
+            for list in lists {
+                let number = node_number(&list.name()).unwrap_or_default();
+                environment.listed_nodes = environment.listed_nodes.max(number);
+                for (image, tag) in tags(&list.object) {
+                    environment.note_tag(&image, tag);
+                }
+            }
+        }
+        let mut missing: BTreeSet<String> = asked
             .into_iter()
             .filter(|image| pulls_failed.contains(image) && !environment.images.contains_key(image))
             .collect();
+        environment.missing.append(&mut missing);
         environment
+    }
+
+    /// Puts the names of the jobs that a list of images made at once into the order of its images, in which a run makes them.
+    fn sort_jobs_of_lists(&mut self, history: &[Change]) {
+        let added = |resource: &str| {
+            let resource = resource.to_owned();
+            let is_added =
+                move |change: &&Change| change.kind == ChangeKind::Added && change.resource == resource;
+            history.iter().filter(is_added)
+        };
+        for list in added("imagelistpulljobs") {
+            let images = list.object.pointer("/spec/images").and_then(Value::as_array);
+            let images: Vec<&str> = images.into_iter().flatten().filter_map(Value::as_str).collect();
+            let prefix = format!("{}-", list.name());
+            let place = |suffix: &String| {
+                let job = added("imagepulljobs").find(|job| job.name() == format!("{prefix}{suffix}"))?;
+                let image = text(&job.object, "/spec/image");
+                images.iter().position(|listed| *listed == image)
+            };
+            if let Some(names) = self.names.get_mut(&prefix) {
+                names.sort_by_key(|suffix| place(suffix).unwrap_or(usize::MAX));
+            }
+        }
+    }
+
+    /// What the list of a node says of an image that a job pulled there.
+    fn note_tag(&mut self, image: &str, tag: &Value) {
+        let reference = format!("{image}:{}", text(tag, "/tag"));
+        if text(tag, "/phase") == "Failed" {
+            self.missing.insert(reference);
+        } else if let Some((_, digest)) = text(tag, "/imageID").split_once('@') {
+            self.images.entry(reference).or_insert_with(|| digest.to_owned());
+        }
     }
 
     /// The name of an object other than a pod, if it was made up.
@@ -184,6 +252,18 @@ impl Environment {
             self.names.entry(prefix).or_default().push(suffix.to_owned());
         }
     }
+}
+
+/// The tags in the status of a list of images, with their images.
+fn tags(list: &Value) -> Vec<(String, &Value)> {
+    let images = list.pointer("/status/imageStatuses").and_then(Value::as_object);
+    let images = images.into_iter().flat_map(|images| images.iter());
+    images
+        .flat_map(|(name, image)| {
+            let tags = image.get("tags").and_then(Value::as_array).into_iter().flatten();
+            tags.map(move |tag| (name.to_string(), tag))
+        })
+        .collect()
 }
 
 /// The digest under which a container runs `image`.
@@ -221,6 +301,8 @@ mod tests {
         "InPlaceUpdateEnvFromMetadata=true\n",
         "InPlaceUpdateEnvFromMetadata=false,ResourcesDeletionProtection=true,InPlaceUpdateEnvFromMetadata=true"
     )]
+    #[case("1.5.0", "", "ResourcesDeletionProtection=true,ImagePullJobGate=true")]
+    #[case("1.9.0", "", "ImagePullJobGate=true")]
     #[case("mine", "A=true", "A=true")]
     fn gates_of_a_version(#[case] version: &str, #[case] given: &str, #[case] expected: &str) {
         assert_eq!(gates(version, given), expected);

@@ -120,6 +120,10 @@ fn seen(slice: Slice<'_>, compares: bool) -> Lines {
             continue;
         }
         let event = &change.object;
+        // Events about objects of the cluster are in a namespace that is not recorded.
+        if compares && text(event, "/involvedObject/kind") == "NodeImage" {
+            continue;
+        }
         stopped.extend(stopped_pod(event));
         // A write that does not raise the count says nothing new.
         if known.get(&change.name()) == Some(&count(event)) {

@@ -2,13 +2,14 @@
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
 //! object, [`budgets`] the PodUnavailableBudgets, [`spreads`] the WorkloadSpreads, [`distributed`] the changes of copies of
-//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`pod_states`] where pods were,
+//! Secrets and ConfigMaps, [`sidecars`] the SidecarSets, [`jobs`] jobs, [`images`] jobs that pull images, [`pod_states`] where pods were,
 //! [`probes`] probes of nodes, [`united`] the UnitedDeployments. [`normalise`] is the only place that masks values which
 //! differ between runs.
 
 mod budgets;
 mod distributed;
 mod events;
+mod images;
 mod jobs;
 mod normalise;
 mod pod_states;
@@ -57,6 +58,9 @@ fn text(slice: Slice<'_>, events: String) -> String {
         jobs::cron_jobs(&after),
         jobs::broadcast_jobs(&after),
         jobs::ephemeral_jobs(&after),
+        images::lists(&after),
+        images::jobs(&after),
+        images::tags(&after),
         budgets::budgets(&after),
         spreads::spreads(&after),
         distributed::distributions(&after),

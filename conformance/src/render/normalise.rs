@@ -19,9 +19,14 @@
 //! * The pod's uid in a `FailedPreStopHook`, and in the name of a request that ends sidecars.
 //! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
 //! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
+//! * The names of ImagePullJobs that a list has made: they come at once, and their names are drawn.
 //! * Container ids, addresses, uids and times are not rendered at all.
 
 use std::borrow::Cow;
+
+use shared_json::Value;
+
+use crate::history::text;
 
 /// Events whose count depends on how often the controller, the scheduler or the kubelet looked or tried.
 const COUNT_VARIES: [&str; 9] = [
@@ -156,6 +161,14 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
             }
         }
         _ => message.into(),
+    }
+}
+
+/// The name of an object without the part that was drawn.
+pub(super) fn generated_name(object: &Value) -> String {
+    match text(object, "/metadata/generateName") {
+        prefix if prefix.is_empty() => text(object, "/metadata/name"),
+        prefix => format!("{prefix}*"),
     }
 }
 

@@ -1,8 +1,11 @@
 //! Seatrial's additions to Chainsaw, in annotations, so that a scenario stays a valid Chainsaw test.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fake_apiserver::faults::Fault;
+
+use super::duration;
 
 /// The suffixes that pods get, in the order of their creation: `cs-demo-: 4wz2z, cg8bt, mdqwn`, a prefix a line.
 const POD_NAMES: &str = "seatrial.dev/pod-names";
@@ -20,6 +23,10 @@ const SEED: &str = "seatrial.dev/seed";
 
 /// The digests of images, a line each: `nginx:1.25.3: sha256:…`. Two references may have one digest.
 const IMAGES: &str = "seatrial.dev/images";
+/// How long nodes take to get images that they do not have, a line each: `nginx:1.30: 4s`.
+const PULLS: &str = "seatrial.dev/pulls";
+/// Images that no registry has.
+const MISSING: &str = "seatrial.dev/missing-images";
 /// Faults in YAML, as `fake_apiserver::faults::Fault` reads them, by the name of the step that they begin with.
 const FAULTS: &str = "seatrial.dev/faults";
 
@@ -36,6 +43,10 @@ pub struct Extras {
     pub daemon: bool,
     /// The digests of images, by reference.
     pub images: BTreeMap<String, String>,
+    /// How long nodes take to get images, by reference.
+    pub pulls: BTreeMap<String, Duration>,
+    /// Images that no registry has.
+    pub missing: Vec<String>,
     /// The faults from a step on, by the step's name.
     pub faults: BTreeMap<String, Vec<Fault>>,
     /// Whether the scenario is played first and shown step by step.
@@ -49,6 +60,14 @@ fn list(text: &str) -> impl Iterator<Item = String> {
         .map(str::trim)
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
+}
+
+/// An image and what is said of it.
+fn of_image(key: &str, line: &str, what: &str) -> Result<(String, String), String> {
+    let (image, said) = line
+        .split_once(": ")
+        .ok_or_else(|| format!("{key}: \"{line}\" is not of the form `image: {what}`"))?;
+    Ok((image.trim().to_owned(), said.trim().to_owned()))
 }
 
 fn flag(key: &str, value: &str) -> Result<bool, String> {
@@ -103,14 +122,19 @@ impl Extras {
                 }
                 IMAGES => {
                     for line in lines {
-                        let (image, digest) = line
-                            .split_once(": ")
-                            .ok_or_else(|| format!("{key}: \"{line}\" is not of the form `image: digest`"))?;
-                        extras
-                            .images
-                            .insert(image.trim().to_owned(), digest.trim().to_owned());
+                        let (image, digest) = of_image(key, line, "digest")?;
+                        extras.images.insert(image, digest);
                     }
                 }
+                PULLS => {
+                    for line in lines {
+                        let (image, time) = of_image(key, line, "time")?;
+                        let pull = duration::parse(&time)
+                            .ok_or_else(|| format!("{key}: \"{time}\" is no duration such as 4s"))?;
+                        extras.pulls.insert(image, pull);
+                    }
+                }
+                MISSING => extras.missing = list(value).collect(),
                 FAULTS => {
                     extras.faults =
                         serde_saphyr::from_str(value).map_err(|error| format!("{key}: {error}"))?;

@@ -6,8 +6,10 @@
 //!   (annotation `apps.kruise.io/runtime-containers-meta`). Updates in place need it.
 //! - `restarts` stops containers, for requests and for new environments.
 //! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks.
+//! - `images` pulls the images that the NodeImage of the node lists, with an [`ImageService`].
 
 mod http;
+mod images;
 mod probes;
 mod report;
 mod restarts;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use client_kit::SharedClock;
 use kube::Client;
 
+pub use images::{Credential, ImageService, PullRequest};
 pub use run::Daemon;
 pub use runtime::{
     CommandOutput, Connection, ContainerRuntime, PodNetwork, RunningContainer, RuntimeError, container_hash,

@@ -10,6 +10,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
+use super::images::{self, ImageService};
 use super::report::{is_due, report};
 use super::restarts::{self, Restart};
 use super::runtime::{ContainerRuntime, PodNetwork};
@@ -30,6 +31,7 @@ const ENVIRONMENT_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Daemon {
     node: Node,
     gates: FeatureGates,
+    images: Option<Arc<dyn ImageService>>,
 }
 
 /// Writes down what the containers of pods run with.
@@ -60,6 +62,7 @@ impl Daemon {
         Self {
             node,
             gates: FeatureGates::default(),
+            images: None,
         }
     }
 
@@ -70,10 +73,25 @@ impl Daemon {
         self
     }
 
+    /// The same, which also pulls images by way of `images`.
+    #[must_use]
+    pub fn with_images(mut self, images: Arc<dyn ImageService>) -> Self {
+        self.images = Some(images);
+        self
+    }
+
     /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
     pub async fn run(self, shutdown: impl Future) {
-        let Self { node, gates } = self;
+        let Self { node, gates, images } = self;
         let mut runtime = Runtime::new(node.client.clone(), None, Arc::default());
+        if let Some(service) = images {
+            images::add(
+                &mut runtime,
+                (&node.client, &node.name, &node.clock),
+                service,
+                None,
+            );
+        }
         let pods = runtime.selected_cache(&format!("spec.nodeName={}", node.name));
         let restarts = Arc::new(WorkQueue::new());
         let reports = Reports {

@@ -67,12 +67,9 @@ impl Runtime {
             .of(Api::all(self.client.clone()), watcher::Config::default())
     }
 
-    /// The cache of a kind whose objects are in namespaces: those that a field selector selects. All who ask for the kind
+    /// The cache of a kind: those of its objects in the whole cluster that a field selector selects. All who ask for the kind
     /// share the selection of the one who asked first.
-    pub(crate) fn selected_cache<K: Cached + Resource<Scope = NamespaceResourceScope>>(
-        &mut self,
-        fields: &str,
-    ) -> Informer<K> {
+    pub(crate) fn selected_cache<K: Cached>(&mut self, fields: &str) -> Informer<K> {
         let selection = watcher::Config::default().fields(fields);
         self.caches.of(Api::all(self.client.clone()), selection)
     }

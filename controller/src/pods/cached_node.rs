@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
@@ -12,11 +13,12 @@ use shared_json::{Value, json};
 /// The label of nodes on which no kubelet runs, and its value.
 const VIRTUAL: (&str, &str) = ("type", "virtual-kubelet");
 
-/// A node: its name, labels, taints and allocatable resources, and whether it takes new pods and is ready.
+/// A node: its name, labels, taints and allocatable resources, and whether it takes new pods and is ready, and since when.
 #[derive(Debug, Clone, Default)]
 pub struct CachedNode {
     metadata: ObjectMeta,
     is_ready: bool,
+    ready_since: Option<Timestamp>,
     /// All of that in the form of the whole node.
     shape: Value,
 }
@@ -30,6 +32,11 @@ impl CachedNode {
     /// Whether its kubelet says that it is ready.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
+    }
+
+    /// When it last became ready, or ceased to be.
+    pub(crate) fn ready_since(&self) -> Option<Timestamp> {
+        self.ready_since
     }
 
     /// Whether no kubelet runs on it, and so no daemon of OpenKruise.
@@ -58,10 +65,11 @@ impl From<Value> for CachedNode {
                     .collect()
             });
         let conditions = path(&node, "/status/conditions").and_then(Value::as_array);
-        let is_ready = conditions.into_iter().flatten().any(|condition| {
-            let is = |field, text| condition.get(field).and_then(Value::as_str) == Some(text);
-            is("type", "Ready") && is("status", "True")
-        });
+        let word = |condition: &'_ Value, field| Some(condition.get(field)?.as_str()?.to_owned());
+        let mut conditions = conditions.into_iter().flatten();
+        let ready = conditions.find(|condition| word(condition, "type").as_deref() == Some("Ready"));
+        let is_ready = ready.is_some_and(|ready| word(ready, "status").as_deref() == Some("True"));
+        let ready_since = ready.and_then(|ready| word(ready, "lastTransitionTime")?.parse().ok());
         let deleted = text("/metadata/deletionTimestamp").and_then(|time| time.parse().ok());
         let shape = json!({
             "metadata": { "name": part("/metadata/name"), "labels": part("/metadata/labels") },
@@ -78,6 +86,7 @@ impl From<Value> for CachedNode {
                 ..ObjectMeta::default()
             },
             is_ready,
+            ready_since,
             shape,
         }
     }

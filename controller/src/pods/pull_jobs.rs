@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{PodAction, Revision, revision};
 use crate::api::labels;
-use crate::api::v1alpha1::ImagePullJob;
+use crate::api::v1beta1::ImagePullJob;
 use crate::kit::Owner;
 use crate::kit::numbers::{Round, scaled};
 
@@ -125,7 +125,7 @@ impl JobSource<'_> {
             map.insert("pullSecrets".to_owned(), json!(secrets));
         }
         json!({
-            "apiVersion": "apps.kruise.io/v1alpha1",
+            "apiVersion": "apps.kruise.io/v1beta1",
             "kind": "ImagePullJob",
             "metadata": {
                 "name": format!("{update}-{container}"),

@@ -110,12 +110,11 @@ const USED: [Flag; 16] = [
 ];
 
 /// The flags of OpenKruise 1.9.0 that steer nothing here. They are taken, so that its chart runs this manager.
-const NOT_USED: [(&str, Takes, &str); 33] = [
+const NOT_USED: [(&str, Takes, &str); 31] = [
     ("add_dir_header", Takes::Truth, "false"),
     ("allow-privileged", Takes::Truth, "true"),
     ("alsologtostderr", Takes::Truth, "false"),
     ("controller-cache-sync-timeout", Takes::Duration, "2m0s"),
-    ("default-ttlseconds-for-always-nodeimage", Takes::Number, "300"),
     ("disable-no-deepcopy", Takes::Truth, "false"),
     ("enable-pprof", Takes::Truth, "true"),
     ("expectation-timeout", Takes::Duration, "5m0s"),
@@ -129,7 +128,6 @@ const NOT_USED: [(&str, Takes, &str); 33] = [
     ("log_file", Takes::Text, ""),
     ("log_file_max_size", Takes::Unsigned, "1800"),
     ("logtostderr", Takes::Truth, "true"),
-    ("nodeimage-creation-delay", Takes::Duration, "30s"),
     ("one_output", Takes::Truth, "false"),
     ("pprof-addr", Takes::Text, ":8090"),
     ("protection-log-path", Takes::Text, "/log"),

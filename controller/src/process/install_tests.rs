@@ -56,11 +56,24 @@ fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] versio
 }
 
 /// Kinds that have had a second version since.
-const TWO_VERSIONS: [&str; 4] = ["advancedcronjob", "broadcastjob", "daemonset", "sidecarset"];
+const TWO_VERSIONS: [&str; 7] = [
+    "advancedcronjob",
+    "broadcastjob",
+    "daemonset",
+    "imagelistpulljob",
+    "imagepulljob",
+    "nodeimage",
+    "sidecarset",
+];
+
+/// Kinds whose webhooks have the second version in their names.
+const VERSION_IN_NAME: [&str; 2] = ["imagelistpulljob.kb.io", "imagepulljob.kb.io"];
 
 /// Webhooks that later versions have alone.
-const SINCE_1_9: [&str; 5] = [
+const SINCE_1_9: [&str; 7] = [
+    "mimagelistpulljob-v1beta1.kb.io",
     "vephemeraljobs.kb.io",
+    "vimagelistpulljob-v1beta1.kb.io",
     "vingress.kb.io",
     "vpersistentpodstate.kb.io",
     "vpodprobemarker.kb.io",
@@ -79,6 +92,10 @@ fn as_of_1_9(mut webhook: Value) -> Value {
     {
         webhook["clientConfig"]["service"]["path"] = path.replace("-v1alpha1-", "-").into();
         webhook["rules"][0]["apiVersions"] = serde_json::json!(["v1alpha1", "v1beta1"]);
+    }
+    let name = webhook["name"].as_str().unwrap_or_default().to_owned();
+    if VERSION_IN_NAME.contains(&&name[1..]) {
+        webhook["name"] = name.replace(".kb.io", "-v1beta1.kb.io").into();
     }
     webhook
 }
@@ -151,14 +168,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("ImagePullJobGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
 #[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "ephemeraljobs", "persistentpodstates", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
-#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("CloneSetShortHash=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("ResourceDistributionGate=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
+#[case("AllAlpha=true", &["advancedcronjobs", "broadcastjobs", "clonesets", "containerrecreaterequests", "daemonsets", "ephemeraljobs", "imagelistpulljobs", "imagepulljobs", "nodeimages", "nodepodprobes", "persistentpodstates", "podprobemarkers", "podunavailablebudgets", "resourcedistributions", "sidecarsets", "statefulsets", "uniteddeployments", "workloadspreads"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let mut definitions: Vec<&str> = objects

@@ -24,12 +24,14 @@ mod tests {
         PodUnavailableBudget, ResourceDistribution, UnitedDeployment, WorkloadSpread,
     };
     use crate::api::v1beta1::{
-        AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, SidecarSet, StatefulSet,
+        AdvancedCronJob, BroadcastJob, DaemonSet, ImageListPullJob, ImagePullJob, NodeImage, SidecarSet,
+        StatefulSet,
     };
     use crate::workloads::{
         Crd, advancedcronjob, broadcastjob, cloneset, containerrecreaterequest, daemonset, ephemeraljob,
-        nodepodprobe, persistentpodstate, podprobemarker, podunavailablebudget, resourcedistribution,
-        sidecarset, statefulset, uniteddeployment, workloadspread,
+        imagelistpulljob, imagepulljob, nodeimage, nodepodprobe, persistentpodstate, podprobemarker,
+        podunavailablebudget, resourcedistribution, sidecarset, statefulset, uniteddeployment,
+        workloadspread,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
@@ -78,12 +80,14 @@ mod tests {
 
     #[rstest]
     #[case(&advancedcronjob::WORKLOAD.crds[0], AdvancedCronJob::crd())]
-    #[case(&advancedcronjob::WORKLOAD.crds[1], ImageListPullJob::crd())]
     #[case(&broadcastjob::WORKLOAD.crds[0], BroadcastJob::crd())]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&containerrecreaterequest::WORKLOAD.crds[0], ContainerRecreateRequest::crd())]
     #[case(&daemonset::WORKLOAD.crds[0], DaemonSet::crd())]
     #[case(&ephemeraljob::WORKLOAD.crds[0], EphemeralJob::crd())]
+    #[case(&imagelistpulljob::WORKLOAD.crds[0], ImageListPullJob::crd())]
+    #[case(&imagepulljob::WORKLOAD.crds[0], ImagePullJob::crd())]
+    #[case(&nodeimage::WORKLOAD.crds[0], NodeImage::crd())]
     #[case(&nodepodprobe::WORKLOAD.crds[0], NodePodProbe::crd())]
     #[case(&persistentpodstate::WORKLOAD.crds[0], PersistentPodState::crd())]
     #[case(&podprobemarker::WORKLOAD.crds[0], PodProbeMarker::crd())]

@@ -13,6 +13,9 @@ mod containerrecreaterequest;
 mod crds;
 mod daemonset;
 mod ephemeraljob;
+mod imagelistpulljob;
+mod imagepulljob;
+mod nodeimage;
 mod nodepodprobe;
 mod options;
 mod persistentpodstate;
@@ -39,6 +42,9 @@ pub const ALL: &[&Workload] = &[
     &containerrecreaterequest::WORKLOAD,
     &daemonset::WORKLOAD,
     &ephemeraljob::WORKLOAD,
+    &imagelistpulljob::WORKLOAD,
+    &imagepulljob::WORKLOAD,
+    &nodeimage::WORKLOAD,
     &nodepodprobe::WORKLOAD,
     &persistentpodstate::WORKLOAD,
     &podprobemarker::WORKLOAD,

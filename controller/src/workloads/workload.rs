@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::Options;
-use crate::api::v1alpha1::ImagePullJob;
+use crate::api::v1beta1::ImagePullJob;
 use crate::gates::FeatureGates;
 use crate::injection::budgets::{self, Asker};
 use crate::kit::admission::Webhook;
@@ -260,9 +260,14 @@ impl Start<'_> {
         self.workload.workers(&self.options.settings)
     }
 
+    /// The value of one of the kind's flags.
+    pub(crate) fn setting(&self, flag: &str) -> &str {
+        self.workload.setting(&self.options.settings, flag)
+    }
+
     /// Whether one of the kind's flags is set.
     pub(crate) fn is_set(&self, flag: &str) -> bool {
-        truth(self.workload.setting(&self.options.settings, flag)).unwrap_or(false)
+        truth(self.setting(flag)).unwrap_or(false)
     }
 
     /// The actor of the controller, with its words for events.

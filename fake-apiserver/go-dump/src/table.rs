@@ -1,9 +1,10 @@
-//! `types.txt`: Go's structs and named types.
+//! `types.txt` and `openkruise.txt`: Go's structs and named types.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const TYPES: &str = include_str!("types.txt");
+/// The types of Kubernetes, and those of OpenKruise.
+const TYPES: [&str; 2] = [include_str!("types.txt"), include_str!("openkruise.txt")];
 
 /// The definition of a type.
 #[derive(Debug)]
@@ -28,7 +29,8 @@ pub(super) struct Field {
 /// The definition of a type; none of types without a name (`[]string`), of basic ones and of those that print themselves.
 pub(super) fn definition(ty: &str) -> Option<&'static Definition> {
     static ALL: LazyLock<BTreeMap<&'static str, Definition>> = LazyLock::new(|| {
-        let lines = TYPES.lines().filter(|line| !line.starts_with('#'));
+        let lines = TYPES.iter().flat_map(|text| text.lines());
+        let lines = lines.filter(|line| !line.starts_with('#'));
         lines
             .filter_map(|line| line.split_once(' '))
             .map(|(name, rest)| (name, parse(rest)))
@@ -93,7 +95,8 @@ mod tests {
                     "resource.Quantity" | "v1.Time" | "intstr.IntOrString" | "v1.FieldsV1"
                 )
         };
-        for line in TYPES.lines().filter(|line| !line.starts_with('#')) {
+        let lines = TYPES.iter().flat_map(|text| text.lines());
+        for line in lines.filter(|line| !line.starts_with('#')) {
             let (name, rest) = line.split_once(' ').unwrap();
             match parse(rest) {
                 Definition::Named(other) => assert!(known(other), "{name}: {other}"),

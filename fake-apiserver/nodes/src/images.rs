@@ -8,6 +8,9 @@ use client_kit::Seed;
 
 use super::programs::Program;
 
+/// How long it takes to ask a registry for an image that is on the node, at most.
+const RESOLVE: Duration = Duration::from_millis(20);
+
 /// Why an image cannot be pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullFailure {
@@ -124,6 +127,15 @@ fn repository(canonical: &str) -> &str {
     }
 }
 
+/// What containerd says of an image that its registry does not have.
+pub(super) fn not_found(image: &str) -> String {
+    let name = canonical(image);
+    format!(
+        "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \
+         \"{name}\": {name}: not found"
+    )
+}
+
 #[derive(Default)]
 struct Inner {
     known: BTreeMap<String, Image>,
@@ -183,6 +195,38 @@ impl ImageRegistry {
         image.preloaded || inner.pulled.contains(&(node.to_owned(), canonical(reference)))
     }
 
+    /// How long a node takes to get an image, or to find out that it cannot.
+    #[must_use]
+    pub fn pull_time(&self, node: &str, reference: &str) -> Duration {
+        let image = self.get(reference);
+        match image.failure.is_none() && self.is_on(node, reference) {
+            true => image.pull.min(RESOLVE),
+            false => image.pull,
+        }
+    }
+
+    /// Puts an image onto a node, as it is there after a pull.
+    ///
+    /// # Errors
+    /// The text of the container runtime where the image cannot be pulled.
+    pub fn pulled(&self, node: &str, reference: &str) -> Result<(), String> {
+        match self.get(reference).failure {
+            Some(PullFailure::NotFound) => Err(not_found(reference)),
+            None => {
+                self.mark_pulled(node, reference);
+                Ok(())
+            }
+        }
+    }
+
+    /// The digest of an image that a node has.
+    #[must_use]
+    pub fn digest_on(&self, node: &str, reference: &str) -> Option<String> {
+        let image = self.get(reference);
+        let is_there = image.failure.is_none() && self.is_on(node, reference);
+        is_there.then_some(image.digest)
+    }
+
     pub(super) fn mark_pulled(&self, node: &str, reference: &str) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.pulled.insert((node.to_owned(), canonical(reference)));
@@ -234,6 +278,26 @@ mod tests {
     #[case("e.com:5000/a", "e.com:5000/a")]
     fn repositories(#[case] reference: &str, #[case] expected: &str) {
         assert_eq!(repository(&canonical(reference)), expected);
+    }
+
+    /// An image, whether the node has it before and after a pull, and how long the pull takes, in milliseconds.
+    #[rstest]
+    #[case::preloaded(Image::preloaded("a:1"), true, 20, true)]
+    #[case::remote(Image::remote("a:1", Duration::from_secs(9)), false, 9000, true)]
+    #[case::missing(Image::missing("a:1"), false, 20, false)]
+    fn pulls(#[case] image: Image, #[case] before: bool, #[case] takes_ms: u128, #[case] after: bool) {
+        let registry = ImageRegistry::default();
+        registry.set("a:1", image);
+        assert_eq!(registry.digest_on("n", "a:1").is_some(), before);
+        assert_eq!(registry.pull_time("n", "a:1").as_millis(), takes_ms);
+        let pulled = registry.pulled("n", "a:1");
+        assert_eq!(
+            (pulled.is_ok(), registry.digest_on("n", "a:1").is_some()),
+            (after, after)
+        );
+        if let Err(error) = pulled {
+            assert!(error.ends_with("docker.io/library/a:1: not found"), "{error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::nodes::Timing;
 
 pub use nodes::Nodes;
-pub use serve::{Beside, Failure, Serve};
+pub use serve::{Beside, Failure, Serve, Served};
 
 /// How often a node says that it is alive, as a real one.
 const HEARTBEAT: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::files::{definitions, node_specs, write_private};
 use super::{HEARTBEAT, Pace, stop};
 use crate::faults::Fault;
+use crate::nodes::ImageRegistry;
 use crate::serve::{self, Identity, Transport};
 use crate::{Cluster, ClusterBuilder, ControllerSet};
 
@@ -68,6 +69,17 @@ pub struct Serve {
     insecure_http: bool,
 }
 
+/// A served cluster, as a program beside it sees it.
+#[derive(Clone, Copy)]
+pub struct Served<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The names of its nodes.
+    pub nodes: &'a [String],
+    /// The images that its nodes have or can get.
+    pub images: &'a ImageRegistry,
+}
+
 /// Programs that run beside a served cluster, in its process.
 pub trait Beside {
     /// Changes the cluster before it starts.
@@ -75,15 +87,13 @@ pub trait Beside {
         builder
     }
 
-    /// Starts the programs as tasks, and waits until they are ready; `nodes` are the names of the cluster's nodes. The line that
-    /// tells that the cluster is there is printed then.
+    /// Starts the programs as tasks, and waits until they are ready. The line that tells that the cluster is there is printed then.
     ///
     /// # Errors
     /// Whatever ends the command.
     fn start<'a>(
         &'a self,
-        _cluster: &'a Cluster,
-        _nodes: &'a [String],
+        _served: Served<'a>,
         _tasks: &'a mut JoinSet<()>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async { Ok(()) })
@@ -124,7 +134,7 @@ impl Serve {
             .seed(options.seed)
             .start_time(SystemClock.now())
             .node_specs(nodes)
-            .images(images)
+            .images(images.clone())
             .controller_set(options.controllers)
             .authority(authority)
             .event_life(options.event_ttl)
@@ -160,10 +170,15 @@ impl Serve {
         let serving = serve::serve(cluster.server().clone(), listener, transport.clone(), stopped);
         let mut serving = std::pin::pin!(serving);
         let mut programs = JoinSet::new();
+        let served = Served {
+            cluster: &cluster,
+            nodes: &names,
+            images: &images,
+        };
         tokio::select! {
             biased;
             served = &mut serving => return Ok(served?),
-            started = beside.start(&cluster, &names, &mut programs) => started?,
+            started = beside.start(served, &mut programs) => started?,
         }
         // JSON is YAML.
         write_private(&path, &format!("{:#}\n", serve::kubeconfig(address, &transport)))?;

@@ -3,7 +3,6 @@
 mod cloneset;
 mod container_recreate_request;
 mod ephemeral_job;
-mod image_pull_job;
 mod lifecycle;
 mod node_pod_probe;
 mod persistent_pod_state;
@@ -21,7 +20,6 @@ pub use container_recreate_request::{
     ContainerRecreateState, PreStop, RecreateStrategy, RecreatedContainer, SyncedContainer,
 };
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
-pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
 pub use node_pod_probe::{
     ContainerProbe, ContainerProbeState, NodePodProbe, NodePodProbeSpec, NodePodProbeStatus, PodProbe,

@@ -4,6 +4,8 @@ mod advanced_cron_job;
 mod broadcast_job;
 mod daemon_set;
 mod image_list_pull_job;
+mod image_pull_job;
+mod node_image;
 mod sidecar_set;
 mod stateful_set;
 
@@ -21,6 +23,11 @@ pub use daemon_set::{
 pub use image_list_pull_job::{
     FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus, ImageNodeSelector,
     PullPolicy, SandboxConfig,
+};
+pub use image_pull_job::{ImagePullJob, ImagePullJobSpec, ImagePullJobStatus};
+pub use node_image::{
+    ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage, NodeImageSpec,
+    NodeImageStatus, ReferenceObject, SyncStatus,
 };
 pub use sidecar_set::{
     PodField, PullSecret, ResourceExprs, ResourcesExpr, ResourcesPolicy, ShareVolumePolicy, SidecarContainer,

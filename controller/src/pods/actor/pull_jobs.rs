@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, Patch, PropagationPolicy};
 use serde_json::{Value, json};
 
 use super::objects::{Actor, patch_params};
-use crate::api::v1alpha1::ImagePullJob;
+use crate::api::v1beta1::ImagePullJob;
 use crate::kit::{ActError, Kind, Owner};
 
 impl Actor {

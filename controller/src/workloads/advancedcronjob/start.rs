@@ -15,18 +15,11 @@ pub const WORKLOAD: Workload = Workload {
     name: "advancedcronjob",
     controller: CONTROLLER,
     gate: None,
-    crds: &[
-        Crd {
-            json: include_str!("../../../../fixtures/crds/advancedcronjobs.apps.kruise.io.json"),
-            gate: None,
-            needed_by: &[],
-        },
-        Crd {
-            json: include_str!("../../../../fixtures/crds/imagelistpulljobs.apps.kruise.io.json"),
-            gate: Some(PULL_JOBS),
-            needed_by: &[],
-        },
-    ],
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/advancedcronjobs.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
     rbac: &[
         Right::new("apps.kruise.io", "advancedcronjobs", OWN),
         Right::new("apps.kruise.io", "advancedcronjobs/finalizers", &["update"]),

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use crate::api::v1alpha1::{CloneSet, ImagePullJob};
+use crate::api::v1alpha1::CloneSet;
+use crate::api::v1beta1::ImagePullJob;
 use crate::pods::CachedPod;
 
 /// One moment of a CloneSet.

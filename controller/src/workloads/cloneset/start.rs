@@ -8,11 +8,6 @@ use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
-/// The gates that have workloads make ImagePullJobs.
-const PREDOWNLOADS: [&str; 2] = [
-    "PreDownloadImageForDaemonSetUpdate",
-    "PreDownloadImageForInPlaceUpdate",
-];
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
 /// The flag for pods that a hook holds before their deletion.
@@ -23,18 +18,11 @@ pub const WORKLOAD: Workload = Workload {
     name: "cloneset",
     controller: super::controller::CONTROLLER,
     gate: None,
-    crds: &[
-        Crd {
-            json: include_str!("../../../../fixtures/crds/clonesets.apps.kruise.io.json"),
-            gate: None,
-            needed_by: &[],
-        },
-        Crd {
-            json: include_str!("../../../../fixtures/crds/imagepulljobs.apps.kruise.io.json"),
-            gate: Some(PULL_JOBS),
-            needed_by: &PREDOWNLOADS,
-        },
-    ],
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/clonesets.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
     rbac: &[
         Right::new("apps", "controllerrevisions", OWN),
         Right::new("apps.kruise.io", "clonesets", OWN),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 
-use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::DaemonSet;
+use crate::api::v1beta1::ImagePullJob;
 use crate::pods::{CachedNode, CachedPod};
 
 /// One moment of a DaemonSet.

@@ -14,7 +14,7 @@ use super::observe::Observed;
 use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
 use crate::api::labels;
-use crate::api::v1alpha1::ImagePullJob;
+use crate::api::v1beta1::ImagePullJob;
 use crate::api::v1beta1::StatefulSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::{Actor, KnownClaims};

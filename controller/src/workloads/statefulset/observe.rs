@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use crate::api::v1alpha1::ImagePullJob;
+use crate::api::v1beta1::ImagePullJob;
 use crate::api::v1beta1::StatefulSet;
 use crate::pods::CachedPod;
 

@@ -1,15 +1,14 @@
 //! The errors of a template of jobs that pull images.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::Selector;
 use pod_rules::FieldError;
-use regex::Regex;
 use serde_json::Value;
 
 use crate::api::v1beta1::ImageListPullJobSpec;
+use crate::images::ImageReference;
 use crate::kit::go_syntax;
 
 const PATH: &str = "spec.template.imageListPullJobTemplate.spec";
@@ -20,15 +19,6 @@ const IMAGES_MAX: usize = 255;
 const DEADLINE_MAX_S: i64 = 86_400;
 /// For how many seconds an image may be pulled unless the job says otherwise.
 const PULL_TIMEOUT_S: i32 = 600;
-
-/// A reference to an image: a registry, a path of lower-case words, a tag, a digest.
-static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let domain = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?";
-    let word = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*";
-    let tag = r"(?::[\w][\w.-]{0,127})?";
-    let digest = r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?";
-    Regex::new(&format!("^(?:{domain}/)?{word}(?:/{word})*{tag}{digest}$")).ok()
-});
 
 /// The error of a concurrency policy by which such jobs would pile up.
 pub(super) fn policy(policy: &str) -> Option<FieldError> {
@@ -109,28 +99,14 @@ fn images(images: &[String]) -> Option<FieldError> {
     } else if images.iter().collect::<BTreeSet<_>>().len() < images.len() {
         "images cannot have duplicate values".to_owned()
     } else {
-        let bad = images.iter().find_map(|image| Some((image, reference(image)?)));
+        let bad = images
+            .iter()
+            .find_map(|image| Some((image, ImageReference::parse(image).err()?)));
         let (image, error) = bad?;
         format!("invalid image {image}: {error}")
     };
     let shown = go_syntax::texts(images);
     Some(FieldError::invalid_shown(format!("{PATH}.images"), shown, detail))
-}
-
-/// What is wrong with a reference to an image.
-fn reference(image: &str) -> Option<&'static str> {
-    let is_fine = REFERENCE
-        .as_ref()
-        .is_none_or(|reference| reference.is_match(image));
-    let lower = image.to_lowercase();
-    let is_fine_in_lower_case = REFERENCE
-        .as_ref()
-        .is_some_and(|reference| reference.is_match(&lower));
-    match (is_fine, is_fine_in_lower_case) {
-        (true, _) => None,
-        (false, true) => Some("invalid reference format: repository name must be lowercase"),
-        (false, false) => Some("invalid reference format"),
-    }
 }
 
 fn completion(spec: &ImageListPullJobSpec) -> Option<FieldError> {

@@ -126,7 +126,7 @@ fn images_are_pulled_early(
 ) {
     let (nodes, pods) = world("O O O");
     let status = json!({ "desiredNumberScheduled": counts[0], "updatedNumberScheduled": counts[1], "updateRevision": hash });
-    let job = json!({ "metadata": { "name": "job" }, "spec": { "image": "v2" } });
+    let job = json!({ "metadata": { "name": "job" }, "spec": { "image": "v2", "completionPolicy": {} } });
     let observed = Observed {
         set: set(&rolling(details), &status),
         nodes,

@@ -24,9 +24,6 @@ use crate::programs::{
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
 
-/// How long it takes to ask a registry for an image that is on the node, at most.
-const RESOLVE: Duration = Duration::from_millis(20);
-
 /// Why a container was not started: the reason and message that are shown.
 #[derive(Clone)]
 pub(super) struct Blocked {
@@ -199,7 +196,7 @@ impl PodWorker {
         if self.pulls.waits(image, Instant::now()) {
             let message = format!("Back-off pulling image \"{image}\"");
             say(self, EventType::Normal, "BackOff", message.clone());
-            let why = pull_error(image);
+            let why = images::not_found(image);
             return Ok(Err(Blocked::new(
                 "ImagePullBackOff",
                 format!("{message}: ErrImagePull: {why}"),
@@ -219,18 +216,13 @@ impl PodWorker {
             false => Some(kubelet.pulling.lock().await),
         };
         // Of what is there by now only the name is asked for.
-        let there = known.failure.is_none() && kubelet.images.is_on(&node, image);
-        let pull = if there {
-            known.pull.min(RESOLVE)
-        } else {
-            known.pull
-        };
+        let pull = kubelet.images.pull_time(&node, image);
         let took = vary(pull, &mut self.random);
         tokio::time::sleep(took).await;
         self.pause(Duration::ZERO).await?;
         drop(turn);
         if known.failure.is_some() {
-            let why = pull_error(image);
+            let why = images::not_found(image);
             self.pulls.failed(image, Instant::now(), Instant::now());
             let message = format!("Failed to pull image \"{image}\": {why}");
             say(self, EventType::Warning, "Failed", message);
@@ -498,15 +490,6 @@ fn is_root_against_its_word(pod: &Value, container: &Value) -> bool {
         of(container).or_else(|| of(pod.get("spec")?))
     };
     of("runAsNonRoot") == Some(Value::from(true)) && of("runAsUser") == Some(Value::from(0))
-}
-
-/// Containerd's error for an image that its registry does not know.
-fn pull_error(image: &str) -> String {
-    let name = images::canonical(image);
-    format!(
-        "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \
-         \"{name}\": {name}: not found"
-    )
 }
 
 /// A reference that cannot be one.
