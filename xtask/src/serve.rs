@@ -63,6 +63,8 @@ impl Beside for Kruise {
                     "--install",
                     "--metrics-addr=0",
                     "--health-probe-addr=0",
+                    // The nodes are there to stay: jobs that pull images find them at once.
+                    "--nodeimage-creation-delay=0s",
                     &format!("--webhook-url=https://127.0.0.1:{port}"),
                     &format!("--feature-gates={}", self.feature_gates),
                 ]
