@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::loads::{Awaited, Load, NAMESPACE, Step};
 use super::{PODS_PER_NODE, defect};
-use crate::action::Kubectl;
+use crate::action::{ActionError, Kubectl};
 use crate::bench::ms;
 use crate::bench_api::client_of;
 use crate::error::Error;
@@ -98,8 +98,12 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     for object in load.before(pods) {
         create(&served.client, &object).await?;
     }
+    let steps = load.steps(pods);
+    if let Some(object) = steps.first().and_then(|step| step.objects.first()) {
+        create_by(&served.client, object, true).await?;
+    }
     let mut text = format!("  {}", manager.name);
-    for (number, step) in load.steps(pods).into_iter().enumerate() {
+    for (number, step) in steps.into_iter().enumerate() {
         let figures = measure_step(&served.client, &program, &step, number == 0).await?;
         let size = f64::from(load.size(pods));
         text.push_str(&format!(
@@ -157,11 +161,20 @@ async fn measure_step(
 
 /// Creates an object, as often as it takes until the manager's webhooks answer.
 async fn create(client: &Client, object: &Value) -> Result<(), Error> {
+    create_by(client, object, false).await
+}
+
+/// The same; a dry run waits for the manager alone, and creates nothing.
+async fn create_by(client: &Client, object: &Value, is_dry: bool) -> Result<(), Error> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
         // A kind that was not there yet is asked for again.
         let kubectl = Kubectl::new(client.clone(), NAMESPACE);
-        match kubectl.create(object).await {
+        let created = match is_dry {
+            true => dry_run(&kubectl, object).await,
+            false => kubectl.create(object).await,
+        };
+        match created {
             Ok(()) => return Ok(()),
             Err(error) if Instant::now() > deadline => {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -170,6 +183,11 @@ async fn create(client: &Client, object: &Value) -> Result<(), Error> {
             Err(_) => sleep(LOOK).await,
         }
     }
+}
+
+async fn dry_run(kubectl: &Kubectl, object: &Value) -> Result<(), ActionError> {
+    let api = kubectl.api_of(object).await?;
+    kubectl.dry_run(&api, "create", None, object).await.map(drop)
 }
 
 async fn until(client: &Client, awaited: &Awaited) -> Result<(), Error> {
