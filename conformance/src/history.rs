@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,13 @@ pub(crate) fn text(object: &Value, pointer: &str) -> String {
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned()
+}
+
+/// The items at a JSON pointer; none if there is no list.
+#[must_use]
+pub(crate) fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.map(Array::as_slice).unwrap_or_default()
 }
 
 /// The number at a JSON pointer; 0 if there is none.

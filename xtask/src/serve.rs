@@ -55,6 +55,7 @@ impl Beside for Kruise {
         tasks: &'a mut JoinSet<()>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
+            let gates = FeatureGates::parse(&self.feature_gates)?;
             let client = served.cluster.client();
             let port = free_port()?;
             let environment = Environment::read(|name| (name == "WEBHOOK_PORT").then(|| port.to_string()))?;
@@ -71,18 +72,24 @@ impl Beside for Kruise {
                 .map(str::to_owned),
             )?;
             let (of_manager, manager_flags) = (client.clone(), flags);
+            let (ends, ended) = tokio::sync::oneshot::channel();
             tasks.spawn(async move {
                 let options = Options::default();
                 let never = std::future::pending::<()>();
-                if let Err(error) = run_with(of_manager, &manager_flags, &environment, options, never).await {
+                if let Err(error) = run_with(of_manager, &manager_flags, &environment, options, never).await
+                    && let Err(error) = ends.send(error)
+                {
+                    // The cluster is served already, and goes on.
                     eprintln!("error: kruise-manager ended: {error}");
                 }
             });
-            let gates = FeatureGates::parse(&self.feature_gates)?;
             let place = (&client, &served.cluster.clock());
             let node = (&self.containers, served.images);
             start_daemons(tasks, place, node, &gates, served.nodes);
-            ready(&client).await
+            tokio::select! {
+                Ok(error) = ended => Err(format!("start kruise-manager: {error}").into()),
+                ready = ready(&client) => ready,
+            }
         })
     }
 }

@@ -307,4 +307,19 @@ mod tests {
     fn gates_of_a_version(#[case] version: &str, #[case] given: &str, #[case] expected: &str) {
         assert_eq!(gates(version, given), expected);
     }
+
+    const REFUSED: &str = "pods \"p\" is forbidden: node didn't have enough allocatable resources: ";
+
+    #[rstest]
+    #[case::cpu("cpu, requested: 199000, allocatable: 2000", Some(2))]
+    #[case::and_memory(
+        "cpu, requested: 199000, allocatable: 8000; memory, requested: 2, allocatable: 1",
+        Some(8)
+    )]
+    #[case::memory_alone("memory, requested: 2, allocatable: 1", None)]
+    #[case::no_number("cpu, requested: 199000, allocatable: some", None)]
+    #[case::less_than_one("cpu, requested: 199000, allocatable: 500", None)]
+    fn processors_of_a_node(#[case] why: &str, #[case] expected: Option<u32>) {
+        assert_eq!(processors(&format!("{REFUSED}{why}")), expected);
+    }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared_json::{Array, Value};
+use shared_json::Value;
 
 use super::tables::align;
-use crate::history::{Change, ChangeKind, State, number, text};
+use crate::history::{Change, ChangeKind, State, list, number, text};
 
 /// The kinds of which there are copies, as recordings name them.
 const COPIED: [(&str, &str); 2] = [("configmaps", "ConfigMap"), ("secrets", "Secret")];
@@ -54,11 +54,6 @@ pub(super) fn distributions(state: &State) -> String {
         }
     }
     out
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    let list = object.pointer(pointer).and_then(Value::as_array);
-    list.map(Array::as_slice).unwrap_or_default()
 }
 
 /// The kind and the name of the object that a distribution copies.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use shared_json::{Array, Value};
+use shared_json::Value;
 
 use super::normalise;
 use super::tables::{align, rows};
-use crate::history::{State, number, text};
+use crate::history::{State, list, number, text};
 
 /// The ImagePullJobs with the columns that `kubectl get` prints, their images, messages and failed nodes.
 pub(super) fn jobs(state: &State) -> String {
@@ -114,9 +114,4 @@ fn line(node: &Value, image: &str, tag: &Value, jobs: usize) -> String {
     let phase = status.map_or_else(|| "no answer".to_owned(), |status| text(status, "/phase"));
     let name = text(node, "/metadata/name");
     format!("{name} {image}:{text_of_tag} of {jobs} jobs: {phase}\n")
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    let list = object.pointer(pointer).and_then(Value::as_array);
-    list.map(Array::as_slice).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! Jobs: BroadcastJobs, EphemeralJobs, AdvancedCronJobs and the Jobs that these make.
 
-use shared_json::{Array, Value};
+use shared_json::Value;
 
 use super::tables::{align, rows};
-use crate::history::{State, text};
+use crate::history::{State, list, text};
 
 /// The BroadcastJobs with the columns that `kubectl get` prints, their phases and conditions.
 pub(super) fn broadcast_jobs(state: &State) -> String {
@@ -101,9 +101,4 @@ fn conditions(job: &Value) -> String {
             )
         })
         .collect()
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    let list = object.pointer(pointer).and_then(Value::as_array);
-    list.map(Array::as_slice).unwrap_or_default()
 }

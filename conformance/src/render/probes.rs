@@ -1,9 +1,9 @@
 //! PodProbeMarkers, the probes of nodes, and the requests that end sidecars.
 
-use shared_json::{Array, Value};
+use shared_json::Value;
 
 use super::normalise;
-use crate::history::{State, text};
+use crate::history::{State, list, text};
 
 /// The annotation of a pod whose liveness probes were moved out of its containers.
 const LIVENESS: &str = "/metadata/annotations/apps.kruise.io~1container-probe-context";
@@ -91,9 +91,4 @@ pub(super) fn liveness(state: &State) -> String {
         }
     }
     out
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
-    let list = value.pointer(pointer).and_then(Value::as_array);
-    list.map(Array::as_slice).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kube::Resource;
 use tokio::time::Instant;
 
 use crate::kit::ObjectKey;
@@ -156,6 +157,36 @@ impl Expectations {
         Visible::Yes
     }
 
+    /// How long the cache may still take to show the last write to an object, of which it has `version`; none if it shows that write. A
+    /// write that was not seen in time is waited for no longer.
+    pub(crate) fn unseen(&self, uid: &str, version: &str) -> Option<Duration> {
+        match self.of_version(uid, version) {
+            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => Some(EXPECTATION_TIMEOUT - age),
+            Visible::NotFor(_) => {
+                self.forget_version(uid);
+                None
+            }
+            Visible::Yes | Visible::Doubtful => None,
+        }
+    }
+
+    /// The same of an object as the cache has it.
+    pub(crate) fn unseen_object(&self, cached: &impl Resource) -> Option<Duration> {
+        let (uid, version) = identity(cached);
+        self.unseen(uid, version)
+    }
+
+    /// The object was written, and is this since.
+    pub(crate) fn expect_object(&self, written: &impl Resource) {
+        let (uid, version) = identity(written);
+        self.expect_version(uid, version);
+    }
+
+    /// The object is gone.
+    pub(crate) fn forget_object(&self, object: &impl Resource) {
+        self.forget_version(identity(object).0);
+    }
+
     /// The object is gone.
     pub(crate) fn forget_version(&self, uid: &str) {
         self.lock().versions.remove(uid);
@@ -164,6 +195,15 @@ impl Expectations {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The uid and the version of an object; empty where it has none.
+fn identity(object: &impl Resource) -> (&str, &str) {
+    let metadata = object.meta();
+    (
+        metadata.uid.as_deref().unwrap_or_default(),
+        metadata.resource_version.as_deref().unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
@@ -213,5 +253,18 @@ mod tests {
             (false, true, true),
             "forgotten once it was seen"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_waited_for_and_not_for_ever() {
+        let expectations = Expectations::default();
+        expectations.expect_version("u", "10");
+        tokio::time::advance(Duration::from_secs(100)).await;
+        let waits = ["9", "10"].map(|version| expectations.unseen("u", version));
+        assert_eq!(waits, [Some(Duration::from_secs(200)), None]);
+        expectations.expect_version("u", "10");
+        tokio::time::advance(EXPECTATION_TIMEOUT).await;
+        assert_eq!(expectations.unseen("u", "9"), None);
+        assert_eq!(expectations.of_version("u", "9"), Visible::Yes, "forgotten");
     }
 }

@@ -18,13 +18,11 @@ use super::walk::{Verdict, note, walk};
 use crate::api::labels::{REQUEST_POD_UID, REQUEST_UNREADY};
 use crate::api::v1alpha1::{ContainerRecreateRequest, ContainerRecreateState, PreStop};
 use crate::daemon::runtime::{RunningContainer, RuntimeError};
-use crate::kit::expectations::{Expectations, Visible};
+use crate::kit::expectations::Expectations;
 use crate::kit::{ActError, Change, Informer, Kind, Next, ObjectKey, Reconciler, Watches, WorkQueue};
 use crate::pods::lifecycle::rfc3339;
 use crate::pods::pod::Pod;
 
-/// How long the cache may take to show a write, before the pass goes on without it.
-const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much later than asked the first container is stopped: times of requests are whole seconds (OpenKruise: 100 ms).
 const UNREADY_SLACK: Duration = Duration::from_millis(100);
 
@@ -35,7 +33,7 @@ pub(super) struct Controller {
     pub(super) requests: Informer<ContainerRecreateRequest>,
     pub(super) pods: Informer<Pod>,
     pub(super) stopper: Stopper,
-    pub(super) expectations: Expectations,
+    pub(super) expectations: Arc<Expectations>,
     pub(super) queue: Arc<WorkQueue<ObjectKey>>,
 }
 
@@ -61,7 +59,11 @@ impl Reconciler for Controller {
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
         watches.wait_for(&self.pods);
         // The end of a request is the turn of the next.
-        watches.on(&self.requests, |change, queue| {
+        let expectations = Arc::clone(&self.expectations);
+        watches.on(&self.requests, move |change, queue| {
+            if let Change::Deleted(request) = change {
+                expectations.forget_object(request.as_ref());
+            }
             let (Change::Added(request) | Change::Updated(_, request) | Change::Deleted(request)) = change;
             let namespace = request.namespace().unwrap_or_default();
             queue.add(ObjectKey::new(&namespace, &request.spec.pod_name));
@@ -81,8 +83,10 @@ impl Controller {
     async fn look_at(&self, key: &ObjectKey) -> Result<Next, ActError> {
         let mut requests = self.requests.in_namespace(&key.namespace);
         requests.retain(|request| request.spec.pod_name == key.name);
-        if !requests.iter().all(|request| self.is_fresh(request)) {
-            return Ok(Next::After(EXPECTATION_TIMEOUT));
+        let unseen =
+            |request: &Arc<ContainerRecreateRequest>| self.expectations.unseen_object(request.as_ref());
+        if let Some(left) = requests.iter().filter_map(unseen).min() {
+            return Ok(Next::After(left));
         }
         let queue = queue(requests);
         for request in &queue.waiting {
@@ -103,22 +107,6 @@ impl Controller {
                 self.complete(&request, Some(message)).await?;
                 Ok(Next::Event)
             }
-        }
-    }
-
-    /// Whether the cache shows the last write to a request.
-    fn is_fresh(&self, request: &ContainerRecreateRequest) -> bool {
-        let (uid, version) = (
-            request.uid().unwrap_or_default(),
-            request.resource_version().unwrap_or_default(),
-        );
-        match self.expectations.of_version(&uid, &version) {
-            Visible::NotFor(waited) if waited >= EXPECTATION_TIMEOUT => {
-                self.expectations.forget_version(&uid);
-                true
-            }
-            Visible::NotFor(_) => false,
-            _ => true,
         }
     }
 
@@ -236,9 +224,7 @@ impl Controller {
         let written = api
             .patch_status(&request.name_any(), &params, &Patch::Merge(&patch))
             .await?;
-        let version = written.resource_version().unwrap_or_default();
-        self.expectations
-            .expect_version(&written.uid().unwrap_or_default(), &version);
+        self.expectations.expect_object(&written);
         Ok(())
     }
 }

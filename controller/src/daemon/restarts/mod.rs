@@ -21,7 +21,6 @@ use self::environment::Restarts;
 use self::stopper::Stopper;
 use super::Node;
 use crate::api::labels::{REQUEST_ACTIVE, REQUEST_NODE};
-use crate::kit::expectations::Expectations;
 use crate::kit::{Informer, Runtime, WorkQueue};
 use crate::pods::pod::Pod;
 
@@ -65,7 +64,7 @@ pub(super) fn start_requests(runtime: &mut Runtime, node: &Node, pods: &Informer
         requests: runtime.labelled_cache(&own),
         pods: pods.clone(),
         stopper: stopper(node, REQUESTS_COMPONENT),
-        expectations: Expectations::default(),
+        expectations: Arc::default(),
         queue: Arc::clone(&queue),
     };
     runtime.add(&Arc::new(controller), &queue, WORKERS);

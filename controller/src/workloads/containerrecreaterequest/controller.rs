@@ -1,7 +1,6 @@
 //! The reconciler: from a request to its end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use client_kit::SharedClock;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -13,7 +12,7 @@ use super::plan::{Step, plan};
 use super::wake::pod_changed;
 use crate::api::labels::{REQUEST_ACTIVE, REQUEST_STATUSES, REQUEST_UNREADY};
 use crate::api::v1alpha1::ContainerRecreateRequest;
-use crate::kit::expectations::{Expectations, Visible};
+use crate::kit::expectations::Expectations;
 use crate::kit::{ActError, Change, Informer, Kind, Next, ObjectKey, Reconciler, Watches};
 use crate::pods::CachedPod;
 use crate::pods::conditions::{put_back_patch, taken_out_patch};
@@ -22,8 +21,6 @@ use crate::pods::pod::{self, Pod};
 
 /// The controller's name in metrics and logs.
 pub(super) const CONTROLLER: &str = "containerrecreaterequest-controller";
-/// How long the cache may take to show a write, before the pass goes on without it.
-const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The name by which a request takes its pod out of service.
 const USER_AGENT: &str = "ContainerRecreateRequest";
 
@@ -33,7 +30,7 @@ pub(super) struct Controller {
     pub(super) clock: SharedClock,
     pub(super) requests: Informer<ContainerRecreateRequest>,
     pub(super) pods: Informer<CachedPod>,
-    pub(super) expectations: Expectations,
+    pub(super) expectations: Arc<Expectations>,
 }
 
 impl Reconciler for Controller {
@@ -44,7 +41,11 @@ impl Reconciler for Controller {
     }
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
-        watches.on(&self.requests, |change, queue| {
+        let expectations = Arc::clone(&self.expectations);
+        watches.on(&self.requests, move |change, queue| {
+            if let Change::Deleted(request) = change {
+                expectations.forget_object(request.as_ref());
+            }
             let (Change::Added(request) | Change::Updated(_, request) | Change::Deleted(request)) = change;
             queue.add(ObjectKey::of(request.as_ref()));
         });
@@ -58,9 +59,9 @@ impl Reconciler for Controller {
         let Some(request) = self.requests.get(key) else {
             return Ok(Next::Event);
         };
-        if !self.is_fresh(&request) {
+        if let Some(left) = self.expectations.unseen_object(request.as_ref()) {
             // The event of the last write brings the next pass.
-            return Ok(Next::After(EXPECTATION_TIMEOUT));
+            return Ok(Next::After(left));
         }
         let pod = ObjectKey::new(&key.namespace, &request.spec.pod_name);
         let observed = Observed {
@@ -82,24 +83,6 @@ impl Reconciler for Controller {
             }
         }
         Ok(plan.again.into())
-    }
-}
-
-impl Controller {
-    /// Whether the cache shows the last write to a request.
-    fn is_fresh(&self, request: &ContainerRecreateRequest) -> bool {
-        let (uid, version) = (
-            request.uid().unwrap_or_default(),
-            request.resource_version().unwrap_or_default(),
-        );
-        match self.expectations.of_version(&uid, &version) {
-            Visible::NotFor(waited) if waited >= EXPECTATION_TIMEOUT => {
-                self.expectations.forget_version(&uid);
-                true
-            }
-            Visible::NotFor(_) => false,
-            _ => true,
-        }
     }
 }
 
@@ -164,11 +147,7 @@ impl Work<'_> {
     }
 
     fn wrote(&mut self, written: ContainerRecreateRequest) {
-        let (uid, version) = (
-            written.uid().unwrap_or_default(),
-            written.resource_version().unwrap_or_default(),
-        );
-        self.controller.expectations.expect_version(&uid, &version);
+        self.controller.expectations.expect_object(&written);
         self.request = Arc::new(written);
     }
 

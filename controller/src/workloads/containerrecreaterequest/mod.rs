@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, Right, STATUS, Start, Workload};
-use crate::kit::expectations::Expectations;
 
 /// The gate of the controller and of the webhook.
 const GATE: &str = "KruiseDaemon";
@@ -54,7 +53,7 @@ fn start(start: &mut Start<'_>) {
         clock: Arc::clone(&start.options.clock),
         requests: start.runtime.cache(),
         pods: start.runtime.cache(),
-        expectations: Expectations::default(),
+        expectations: Arc::default(),
     };
     let (queue, workers) = (start.queue(), start.workers());
     start.runtime.add(&Arc::new(controller), &queue, workers);

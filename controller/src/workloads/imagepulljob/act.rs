@@ -29,7 +29,7 @@ impl Controller {
             .api(&job)
             .replace(&job.name_any(), &PostParams::default(), &job)
             .await?;
-        self.has_written(&written);
+        self.expectations.expect_object(&written);
         Ok(written)
     }
 
@@ -49,7 +49,7 @@ impl Controller {
             Ok(written) => {
                 // The last finalizer of a job that is being deleted goes with the job.
                 if written.metadata.deletion_timestamp.is_none() {
-                    self.has_written(&written);
+                    self.expectations.expect_object(&written);
                 }
                 Ok(())
             }
@@ -87,7 +87,7 @@ impl Controller {
         let written =
             requests::write_status(&self.api(job), job, |latest| latest.status = Some(status.clone()))
                 .await?;
-        self.has_written(&written);
+        self.expectations.expect_object(&written);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Controller {
                 .map_err(ActError::from)
             {
                 Ok(written) => {
-                    self.has_written(&written);
+                    self.expectations.expect_object(&written);
                     return Ok(());
                 }
                 Err(error) if error.kind == Kind::Conflict && attempt < TRIES_MAX => {

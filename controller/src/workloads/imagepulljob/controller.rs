@@ -48,7 +48,7 @@ impl Reconciler for Controller {
         let expectations = Arc::clone(&self.expectations);
         watches.on(&self.jobs, move |change, queue| {
             if let Change::Deleted(job) = change {
-                expectations.forget_version(&job.uid().unwrap_or_default());
+                expectations.forget_object(job.as_ref());
             }
             let (Change::Added(job) | Change::Updated(_, job) | Change::Deleted(job)) = change;
             queue.add(ObjectKey::of(job.as_ref()));
@@ -57,7 +57,7 @@ impl Reconciler for Controller {
         let expectations = Arc::clone(&self.expectations);
         watches.on(&self.images, move |change, queue| {
             if let Change::Deleted(image) = change {
-                expectations.forget_version(&image.uid().unwrap_or_default());
+                expectations.forget_object(image.as_ref());
             }
             image_changed(&jobs, &pods, change, queue);
         });
@@ -67,7 +67,7 @@ impl Reconciler for Controller {
         let expectations = Arc::clone(&self.expectations);
         watches.on(&self.secrets, move |change, queue| {
             if let Change::Deleted(secret) = change {
-                expectations.forget_version(&secret.uid().unwrap_or_default());
+                expectations.forget_object(secret.as_ref());
             }
             secret_changed(&jobs, change, queue);
         });
@@ -77,7 +77,7 @@ impl Reconciler for Controller {
         let Some(job) = self.jobs.get(key) else {
             return Ok(Next::Event);
         };
-        if self.is_older_than_written(job.as_ref()) {
+        if self.expectations.unseen_object(job.as_ref()).is_some() {
             return Ok(Next::After(STALE));
         }
         match phase(&job, self.clock.now()) {
@@ -111,7 +111,8 @@ impl Controller {
         };
         let job = Arc::new(self.hold(job).await?);
         let nodes = self.nodes(&job);
-        if nodes.iter().any(|node| self.is_older_than_written(node.as_ref())) {
+        let unseen = |node: &Arc<NodeImage>| self.expectations.unseen_object(node.as_ref()).is_some();
+        if nodes.iter().any(unseen) {
             return Ok(Next::After(STALE));
         }
         let Some(secrets) = self.copy_secrets(&job).await? else {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use client_kit::Seed;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams, Preconditions};
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 
 use super::controller::Controller;
 use super::held_secret::HeldSecret;
 use super::secrets::{Copies, Write, copies, reference, release};
 use crate::api::v1beta1::{ImagePullJob, ReferenceObject};
 use crate::images::SECRETS_NAMESPACE;
-use crate::kit::expectations::Visible;
 use crate::kit::{ActError, Kind, ObjectKey};
 
 /// How many hexadecimal digits the names of copies end in.
@@ -31,7 +30,8 @@ impl Controller {
             return Ok(Some(names.iter().map(|name| reference(name, "")).collect()));
         }
         let known = self.copies_seen();
-        if known.iter().any(|copy| self.is_older_than_written(copy.as_ref())) {
+        let unseen = |copy: &Arc<Secret>| self.expectations.unseen_object(copy.as_ref()).is_some();
+        if known.iter().any(unseen) {
             return Ok(None);
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
@@ -57,29 +57,6 @@ impl Controller {
         held.iter().filter_map(|held| held.secret().cloned()).collect()
     }
 
-    /// Whether the cache has an object as it was before this controller wrote it.
-    pub(super) fn is_older_than_written(&self, object: &impl Resource) -> bool {
-        let (uid, version) = (&object.meta().uid, &object.meta().resource_version);
-        let uid = uid.as_deref().unwrap_or_default();
-        let version = version.as_deref().unwrap_or_default();
-        match self.expectations.of_version(uid, version) {
-            Visible::NotFor(age) if age >= crate::kit::expectations::EXPECTATION_TIMEOUT => {
-                self.expectations.forget_version(uid);
-                false
-            }
-            Visible::NotFor(_) => true,
-            Visible::Yes | Visible::Doubtful => false,
-        }
-    }
-
-    /// Notes the version of an object that was written.
-    pub(super) fn has_written(&self, object: &impl Resource) {
-        let (uid, version) = (&object.meta().uid, &object.meta().resource_version);
-        let uid = uid.as_deref().unwrap_or_default();
-        self.expectations
-            .expect_version(uid, version.as_deref().unwrap_or_default());
-    }
-
     async fn write_copies(&self, writes: Vec<Write>) -> Result<(), ActError> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), SECRETS_NAMESPACE);
         for write in writes {
@@ -97,7 +74,7 @@ impl Controller {
                     let written = api
                         .replace(&copy.name_any(), &PostParams::default(), &copy)
                         .await?;
-                    self.has_written(&written);
+                    self.expectations.expect_object(&written);
                 }
                 Write::Delete(copy) => {
                     let preconditions = Preconditions {

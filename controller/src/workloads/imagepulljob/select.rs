@@ -84,3 +84,40 @@ fn has_labels(nodes: &ImageNodeSelector) -> bool {
 fn read(selector: &LabelSelector) -> Option<Selector> {
     Selector::try_from(selector.clone()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The selectors of a job, and whether it wants the node `a` with the label `disk=ssd`.
+    #[rstest]
+    #[case::none(json!({}), Some(true))]
+    #[case::its_name(json!({"selector": {"names": ["a", "b"]}}), Some(true))]
+    #[case::other_names(json!({"selector": {"names": ["b"]}}), Some(false))]
+    #[case::its_label(json!({"selector": {"matchLabels": {"disk": "ssd"}}}), Some(true))]
+    #[case::another_label(json!({"selector": {"matchLabels": {"disk": "hdd"}}}), Some(false))]
+    #[case::an_expression(json!({"selector": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}), Some(true))]
+    #[case::names_count_before_labels(json!({"selector": {"names": ["a"], "matchLabels": {"disk": "hdd"}}}), Some(true))]
+    #[case::a_selector_of_nothing(json!({"selector": {}}), Some(true))]
+    #[case::an_operator_that_is_none(
+        json!({"selector": {"matchExpressions": [{"key": "disk", "operator": "Like"}]}}), Some(false)
+    )]
+    #[case::pods(json!({"podSelector": {"matchLabels": {"app": "web"}}}), None)]
+    fn nodes(#[case] mut spec: Value, #[case] wanted: Option<bool>) {
+        spec["image"] = json!("nginx:1");
+        spec["completionPolicy"] = json!({});
+        let job: ImagePullJob = serde_json::from_value(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "metadata": {"name": "j"}, "spec": spec,
+        }))
+        .expect("a job");
+        let node: NodeImage = serde_json::from_value(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage",
+            "metadata": {"name": "a", "labels": {"disk": "ssd"}}, "spec": {},
+        }))
+        .expect("a list");
+        assert_eq!(Wanted::of(&job).wants(&node), wanted);
+    }
+}

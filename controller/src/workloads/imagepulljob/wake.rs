@@ -114,3 +114,7 @@ pub(super) fn secret_changed(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wake_tests.rs"]
+mod tests;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::EventType;
-use kube::ResourceExt as _;
 use kube::core::Selector;
 
 use super::act::{Performer, member};
@@ -147,8 +146,7 @@ impl Controller {
             self.ask(key, expected, &member).await?;
             expectations.settle(key, expected, member);
         }
-        let uid = set.uid().unwrap_or_default();
-        Ok(self.unseen_version(&uid, set.metadata.resource_version.as_deref().unwrap_or_default()))
+        Ok(expectations.unseen_object(set))
     }
 
     async fn ask(&self, key: &ObjectKey, expected: Expected, member: &Member) -> Result<(), ActError> {
@@ -167,24 +165,10 @@ impl Controller {
         }
     }
 
-    /// How long the cache may still take to show what was written to an object, if it does not. A write that is not seen in time is
-    /// made again.
-    fn unseen_version(&self, uid: &str, version: &str) -> Option<Duration> {
-        let expectations = &self.actor.expectations;
-        match expectations.of_version(uid, version) {
-            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => Some(EXPECTATION_TIMEOUT - age),
-            Visible::NotFor(_) => {
-                expectations.forget_version(uid);
-                None
-            }
-            Visible::Yes | Visible::Doubtful => None,
-        }
-    }
-
     fn unseen_versions(&self, observed: &Observed) -> Option<Duration> {
         let children = observed.children.iter().chain(&observed.others);
         children
-            .filter_map(|child| self.unseen_version(&child.uid, &child.version))
+            .filter_map(|child| self.actor.expectations.unseen(&child.uid, &child.version))
             .min()
     }
 
