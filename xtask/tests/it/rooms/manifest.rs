@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The members of the workspace: folders by the crate's name.
+/// The members of the workspace: folders by the name under which sources import the crate.
 pub(super) fn members(root: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
     let (_, list) = text.split_once("members = [").expect("a list of members");
@@ -17,6 +17,8 @@ pub(super) fn members(root: &Path) -> BTreeMap<String, String> {
                 .lines()
                 .find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
                 .expect("a name");
+            // Packages of the registry have a prefix that their names in the sources lack.
+            let name = name.strip_prefix("seatrial-").unwrap_or(name);
             (name.to_owned(), folder.to_owned())
         })
         .collect()
