@@ -133,129 +133,176 @@ impl Autoscalers {
         pass.set("AbleToScale", true, "SucceededGetScale", message);
         let wanted = number(&scale, "spec.replicas", 0);
         pass.current = wanted;
-        let behavior = autoscaler.pointer("/spec/behavior");
         let memory = self.memories.entry(key.clone()).or_default();
         memory.first_look(cx.now(), wanted);
         let bounds = Bounds {
             min: number(autoscaler, "spec.minReplicas", 1),
             max: number(autoscaler, "spec.maxReplicas", 1),
         };
-        let reason;
-        let size;
-        if wanted == 0 && bounds.min != 0 {
-            reason = String::new();
-            size = 0;
+        let (size, reason) = if wanted == 0 && bounds.min != 0 {
             let message = "scaling is disabled since the replica count of the target is zero";
             pass.set("ScalingActive", false, "ScalingDisabled", message);
+            (0, String::new())
         } else if wanted > bounds.max {
-            reason = "Current number of replicas above Spec.MaxReplicas".to_owned();
-            size = bounds.max;
+            (
+                bounds.max,
+                "Current number of replicas above Spec.MaxReplicas".to_owned(),
+            )
         } else if wanted < bounds.min {
-            reason = "Current number of replicas below Spec.MinReplicas".to_owned();
-            size = bounds.min;
+            (
+                bounds.min,
+                "Current number of replicas below Spec.MinReplicas".to_owned(),
+            )
         } else {
-            let selector = text(&scale, "status.selector");
-            if selector.is_empty() {
-                let why = "selector is required";
-                cx.warning(Res::Autoscalers, autoscaler, "SelectorRequired", why.to_owned());
-                let message = "the HPA target's scale is missing a selector";
-                pass.set("ScalingActive", false, "InvalidSelector", message);
-                self.compute_failed(cx, autoscaler, why);
-                return pass;
+            match self.measured(cx, (key, autoscaler), (&scale, bounds), &mut pass) {
+                Some(found) => found,
+                None => return pass,
             }
-            let written = selector.to_owned();
-            let selector = match LabelSelector::parse(selector) {
-                Ok(selector) => selector,
-                Err(error) => {
-                    let message = format!(
-                        "couldn't convert selector into a corresponding internal selector object: {error}"
-                    );
-                    cx.warning(Res::Autoscalers, autoscaler, "InvalidSelector", message.clone());
-                    self.compute_failed(cx, autoscaler, &message);
-                    pass.set("ScalingActive", false, "InvalidSelector", message);
-                    return pass;
-                }
-            };
-            let pods: Vec<Arc<Value>> = cx
-                .cache
-                .in_namespace(Res::Pods, &key.namespace)
-                .filter(|pod| selector.matches(string_map(pod, "labels")))
-                .cloned()
-                .collect();
-            self.selectors.insert(key.clone(), written.clone());
-            let rivals = self.rivals(cx.cache, key, &pods);
-            if rivals.len() > 1 {
-                let message = format!(
-                    "pods by selector {written} are controlled by multiple HPAs: [{}]",
-                    rivals.join(" ")
-                );
-                cx.warning(Res::Autoscalers, autoscaler, "AmbiguousSelector", message.clone());
-                pass.set("ScalingActive", false, "AmbiguousSelector", message.clone());
-                self.compute_failed(cx, autoscaler, &message);
-                return pass;
-            }
-            let (outcome, unknown) = metrics::evaluate(
-                autoscaler,
-                &pods,
-                wanted,
-                number(&scale, "status.replicas", 0),
-                cx.now(),
-            );
-            for failed in &unknown.failed {
-                cx.warning(
-                    Res::Autoscalers,
-                    autoscaler,
-                    failed.reason,
-                    failed.message.clone(),
-                );
-            }
-            pass.metrics = outcome.statuses;
-            if let Some(why) = unknown.why {
-                if let Some(first) = unknown.failed.first() {
-                    let message = format!(
-                        "the HPA was unable to compute the replica count: {}",
-                        first.message
-                    );
-                    pass.set("ScalingActive", false, first.reason, message);
-                }
-                self.compute_failed(cx, autoscaler, &why);
-                return pass;
-            }
-            let message = format!(
-                "the HPA was able to successfully calculate a replica count from {}",
-                outcome.metric
-            );
-            pass.set("ScalingActive", true, "ValidMetricFound", message);
-            reason = match outcome.replicas.cmp(&wanted) {
-                Ordering::Greater => format!("{} above target", outcome.metric),
-                Ordering::Less => "All metrics below target".to_owned(),
-                // An earlier proposal may still count.
-                Ordering::Equal => String::new(),
-            };
-            let memory = self.memories.entry(key.clone()).or_default();
-            let (limited, conditions) = memory.limit(behavior, wanted, outcome.replicas, bounds, cx.now());
-            pass.conditions.extend(conditions);
-            size = limited;
-        }
+        };
         pass.desired = size;
         if size != wanted {
-            if let Err(error) = resize(cx, &path, scale, size).await {
-                let why = told(&error);
-                let message = format!("New size: {size}; reason: {reason}; error: {why}");
-                cx.warning(Res::Autoscalers, autoscaler, "FailedRescale", message);
-                let message = format!("the HPA controller was unable to update the target scale: {why}");
-                pass.set("AbleToScale", false, "FailedUpdateScale", message);
-                return pass;
-            }
-            let message = format!("the HPA controller was able to update the target scale to {size}");
-            pass.set("AbleToScale", true, "SucceededRescale", message);
-            let message = format!("New size: {size}; reason: {reason}");
-            cx.normal(Res::Autoscalers, autoscaler, "SuccessfulRescale", message);
-            let memory = self.memories.entry(key.clone()).or_default();
-            memory.changed(behavior, cx.now(), wanted, size);
-            pass.rescaled = true;
+            self.rescale(cx, (key, autoscaler), (&path, scale), (size, &reason), &mut pass)
+                .await;
         }
         pass
+    }
+
+    /// Gives the target another size.
+    async fn rescale(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (key, autoscaler): (&Key, &Value),
+        (path, scale): (&str, Value),
+        (size, reason): (i64, &str),
+        pass: &mut Pass,
+    ) {
+        let wanted = pass.current;
+        if let Err(error) = resize(cx, path, scale, size).await {
+            let why = told(&error);
+            let message = format!("New size: {size}; reason: {reason}; error: {why}");
+            cx.warning(Res::Autoscalers, autoscaler, "FailedRescale", message);
+            let message = format!("the HPA controller was unable to update the target scale: {why}");
+            pass.set("AbleToScale", false, "FailedUpdateScale", message);
+            return;
+        }
+        let message = format!("the HPA controller was able to update the target scale to {size}");
+        pass.set("AbleToScale", true, "SucceededRescale", message);
+        let message = format!("New size: {size}; reason: {reason}");
+        cx.normal(Res::Autoscalers, autoscaler, "SuccessfulRescale", message);
+        let memory = self.memories.entry(key.clone()).or_default();
+        memory.changed(autoscaler.pointer("/spec/behavior"), cx.now(), wanted, size);
+        pass.rescaled = true;
+    }
+
+    /// The size that the metrics of the target's pods ask for, and why; none if it cannot be known.
+    fn measured(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (key, autoscaler): (&Key, &Value),
+        (scale, bounds): (&Value, Bounds),
+        pass: &mut Pass,
+    ) -> Option<(i64, String)> {
+        let wanted = pass.current;
+        let pods = self.pods(cx, (key, autoscaler), scale, pass)?;
+        let (outcome, unknown) = metrics::evaluate(
+            autoscaler,
+            &pods,
+            wanted,
+            number(scale, "status.replicas", 0),
+            cx.now(),
+        );
+        for failed in &unknown.failed {
+            cx.warning(
+                Res::Autoscalers,
+                autoscaler,
+                failed.reason,
+                failed.message.clone(),
+            );
+        }
+        pass.metrics = outcome.statuses;
+        if let Some(why) = unknown.why {
+            if let Some(first) = unknown.failed.first() {
+                let message = format!(
+                    "the HPA was unable to compute the replica count: {}",
+                    first.message
+                );
+                pass.set("ScalingActive", false, first.reason, message);
+            }
+            self.compute_failed(cx, autoscaler, &why);
+            return None;
+        }
+        let message = format!(
+            "the HPA was able to successfully calculate a replica count from {}",
+            outcome.metric
+        );
+        pass.set("ScalingActive", true, "ValidMetricFound", message);
+        let reason = match outcome.replicas.cmp(&wanted) {
+            Ordering::Greater => format!("{} above target", outcome.metric),
+            Ordering::Less => "All metrics below target".to_owned(),
+            // An earlier proposal may still count.
+            Ordering::Equal => String::new(),
+        };
+        let memory = self.memories.entry(key.clone()).or_default();
+        let (limited, conditions) = memory.limit(
+            autoscaler.pointer("/spec/behavior"),
+            wanted,
+            outcome.replicas,
+            bounds,
+            cx.now(),
+        );
+        pass.conditions.extend(conditions);
+        Some((limited, reason))
+    }
+
+    /// The pods that the target's selector selects, if it is this autoscaler's alone to size them.
+    fn pods(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (key, autoscaler): (&Key, &Value),
+        scale: &Value,
+        pass: &mut Pass,
+    ) -> Option<Vec<Arc<Value>>> {
+        let selector = text(scale, "status.selector");
+        if selector.is_empty() {
+            let why = "selector is required";
+            cx.warning(Res::Autoscalers, autoscaler, "SelectorRequired", why.to_owned());
+            let message = "the HPA target's scale is missing a selector";
+            pass.set("ScalingActive", false, "InvalidSelector", message);
+            self.compute_failed(cx, autoscaler, why);
+            return None;
+        }
+        let written = selector.to_owned();
+        let selector = match LabelSelector::parse(selector) {
+            Ok(selector) => selector,
+            Err(error) => {
+                let message = format!(
+                    "couldn't convert selector into a corresponding internal selector object: {error}"
+                );
+                cx.warning(Res::Autoscalers, autoscaler, "InvalidSelector", message.clone());
+                self.compute_failed(cx, autoscaler, &message);
+                pass.set("ScalingActive", false, "InvalidSelector", message);
+                return None;
+            }
+        };
+        let pods: Vec<Arc<Value>> = cx
+            .cache
+            .in_namespace(Res::Pods, &key.namespace)
+            .filter(|pod| selector.matches(string_map(pod, "labels")))
+            .cloned()
+            .collect();
+        self.selectors.insert(key.clone(), written.clone());
+        let rivals = self.rivals(cx.cache, key, &pods);
+        if rivals.len() > 1 {
+            let message = format!(
+                "pods by selector {written} are controlled by multiple HPAs: [{}]",
+                rivals.join(" ")
+            );
+            cx.warning(Res::Autoscalers, autoscaler, "AmbiguousSelector", message.clone());
+            pass.set("ScalingActive", false, "AmbiguousSelector", message.clone());
+            self.compute_failed(cx, autoscaler, &message);
+            return None;
+        }
+        Some(pods)
     }
 
     /// The autoscalers that size the same pods.

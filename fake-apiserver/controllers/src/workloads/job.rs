@@ -10,13 +10,12 @@ use shared_json::{Value, json};
 
 use super::adoption::{claim, concerned};
 use super::job_plan::{
-    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_indexed,
-    is_limited_by_index,
+    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_limited_by_index,
 };
+use super::job_status::{Pass, Suspension, winding_up};
 use super::pod_control::{self, SlowStart};
 use super::pods::{from_template, owner_reference};
-use crate::runtime::is_ready;
-use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text};
+use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, text};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).
 const BATCH: Duration = Duration::from_secs(1);
@@ -35,25 +34,6 @@ const MAX_PREFIX: usize = 58;
 pub(crate) struct Jobs {
     /// The failures of each job so far.
     failures: BTreeMap<Key, Failures>,
-}
-
-fn put_condition(
-    conditions: &mut Vec<Value>,
-    kind: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    stamp: &str,
-) {
-    let condition = json!({
-        "type": kind, "status": status, "reason": reason, "message": message,
-        "lastProbeTime": stamp, "lastTransitionTime": stamp,
-    });
-    match conditions.iter_mut().find(|known| known["type"] == kind) {
-        Some(known) if known["status"] == status => {}
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
-    }
 }
 
 /// A pod of a job. `failures`: how often pods of its index have failed, and how often that was not counted.
@@ -170,20 +150,6 @@ impl Controller for Jobs {
     }
 }
 
-/// The status of a job that is about to go: its pods are not held any more, so that none of them is counted as it ends.
-fn winding_up(job: &Value, plan: &Plan) -> Value {
-    let mut status = job.get("status").cloned().unwrap_or_else(|| json!({}));
-    for (field, count) in [("ready", plan.ready), ("terminating", plan.terminating)] {
-        status[field] = Value::from(count);
-    }
-    if plan.active > 0 {
-        status["active"] = Value::from(plan.active);
-    } else if let Some(status) = status.as_object_mut() {
-        status.remove("active");
-    }
-    status
-}
-
 /// The pods with a finalizer of a job that is being deleted or gone, also those that it does not own any more: no other
 /// controller would let them go.
 fn left_behind(cache: &Cache, key: &Key) -> Vec<Arc<Value>> {
@@ -222,6 +188,7 @@ async fn unhold(cx: &mut Cx<'_>, pod: &Value) -> Result<(), kube::Error> {
 }
 
 impl Jobs {
+    /// Carries a plan out: pods first, then the status in two writes, as the real controller makes them.
     async fn run(
         &self,
         cx: &mut Cx<'_>,
@@ -230,139 +197,31 @@ impl Jobs {
         plan: Plan,
     ) -> Result<Next, kube::Error> {
         let stamp = cx.stamp();
-        let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
-        let mut conditions = list(job, "status.conditions").to_vec();
-        let (mut start, mut told) = (at(job, "status.startTime").cloned(), None);
-        if suspended && plan.end.is_none() {
-            if condition(job, "Suspended").is_none_or(|known| text(known, "status") != "True") {
-                put_condition(
-                    &mut conditions,
-                    "Suspended",
-                    "True",
-                    "JobSuspended",
-                    "Job suspended",
-                    &stamp,
-                );
-                told = Some(("Suspended", "Job suspended"));
-            }
-            start = None;
-        } else {
-            if condition(job, "Suspended").is_some_and(|known| text(known, "status") == "True") {
-                put_condition(
-                    &mut conditions,
-                    "Suspended",
-                    "False",
-                    "JobResumed",
-                    "Job resumed",
-                    &stamp,
-                );
-                told = Some(("Resumed", "Job resumed"));
-            }
-            start = start.or_else(|| Some(Value::from(stamp.clone())));
-        }
+        let suspension = Suspension::of(job, &plan, &stamp);
         let (deleted, created, result) = self.pods(cx, job, pods, &plan).await;
-        let is_ready_one = |name: &&String| pods.iter().any(|pod| pod.name() == **name && is_ready(pod));
-        let gone = usize::try_from(deleted).unwrap_or_default();
-        let ready = plan.ready
-            - plan
-                .delete
-                .iter()
-                .take(gone)
-                .filter(is_ready_one)
-                .map(|_| 1)
-                .sum::<i64>();
-        if let Some((reason, message)) = told {
+        if let Some((reason, message)) = suspension.told {
             cx.normal(Res::Jobs, job, reason, message.to_owned());
         }
-        let active = if plan.waits {
-            0
-        } else {
-            plan.active - deleted + created
+        let pass = Pass {
+            job,
+            pods,
+            plan: &plan,
+            stamp: &stamp,
+            deleted,
+            created,
         };
-        let mut status = json!({"terminating": plan.terminating + deleted, "uncountedTerminatedPods": {}});
-        for (field, value) in [
-            ("startTime", start),
-            ("completionTime", at(job, "status.completionTime").cloned()),
-        ] {
-            if let Some(value) = value {
-                status[field] = value;
-            }
-        }
-        status["ready"] = Value::from(ready);
-        let counts = |status: &mut Value, succeeded: i64, failed: i64| {
-            for (field, count) in [("active", active), ("succeeded", succeeded), ("failed", failed)] {
-                if count > 0 {
-                    status[field] = Value::from(count);
-                }
-            }
-        };
-        if let Some(indexes) = plan.indexes.as_ref().filter(|_| is_indexed(job)) {
-            status["completedIndexes"] = Value::from(indexes.clone());
-        }
-        if let Some(indexes) = &plan.failed_indexes {
-            status["failedIndexes"] = Value::from(indexes.clone());
-        }
+        let status = pass.status(suspension.start.as_ref());
+        let conditions = pass.aimed(suspension.conditions.clone());
         // First it is told which pods will be counted, and how the job will end …
-        let mut target = conditions.clone();
-        match &plan.end {
-            Some(End::Complete { reason, message }) => {
-                put_condition(&mut target, "SuccessCriteriaMet", "True", reason, message, &stamp);
-            }
-            Some(End::Failed { reason, message }) => {
-                put_condition(&mut target, "FailureTarget", "True", reason, message, &stamp);
-            }
-            None => {}
-        }
-        if !plan.count.is_empty() || target != conditions {
-            let mut first = status.clone();
-            counts(
-                &mut first,
-                at(job, "status.succeeded").and_then(Value::as_i64).unwrap_or(0),
-                at(job, "status.failed").and_then(Value::as_i64).unwrap_or(0),
-            );
-            for (word, over) in [("succeeded", "Succeeded"), ("failed", "Failed")] {
-                let uids: Vec<&str> = pods
-                    .iter()
-                    .filter(|pod| plan.count.iter().any(|name| name == pod.name()))
-                    .filter(|pod| (text(pod, "status.phase") == "Succeeded") == (over == "Succeeded"))
-                    .map(|pod| pod.uid())
-                    .collect();
-                if !uids.is_empty() {
-                    first["uncountedTerminatedPods"][word] = json!(uids);
-                }
-            }
-            if !target.is_empty() {
-                first["conditions"] = json!(target);
-            }
-            cx.set_status(Res::Jobs, job, &first).await?;
-            for pod in pods
-                .iter()
-                .filter(|pod| plan.count.iter().any(|name| name == pod.name()))
-            {
+        if !plan.count.is_empty() || conditions != suspension.conditions {
+            cx.set_status(Res::Jobs, job, &pass.announced(&status, &conditions))
+                .await?;
+            for pod in pass.counted() {
                 unhold(cx, pod).await?;
             }
         }
         // … then they are counted, and it ends, once nothing of it runs any more.
-        counts(&mut status, plan.succeeded, plan.failed);
-        let quiet = active == 0 && plan.terminating + deleted == 0;
-        let mut ended = None;
-        if quiet {
-            match &plan.end {
-                Some(End::Complete { reason, message }) => {
-                    put_condition(&mut target, "Complete", "True", reason, message, &stamp);
-                    status["completionTime"] = Value::from(stamp.clone());
-                    ended = Some(("Completed", "Job completed".to_owned(), true));
-                }
-                Some(End::Failed { reason, message }) => {
-                    put_condition(&mut target, "Failed", "True", reason, message, &stamp);
-                    ended = Some((reason.as_str(), message.clone(), false));
-                }
-                None => {}
-            }
-        }
-        if !target.is_empty() {
-            status["conditions"] = json!(target);
-        }
+        let (status, ended) = pass.counted_status(status, conditions);
         let newest = cx
             .cache
             .get(Res::Jobs, job.namespace(), job.name())
@@ -370,7 +229,7 @@ impl Jobs {
             .unwrap_or_else(|| Arc::clone(job));
         cx.set_status(Res::Jobs, &newest, &status).await?;
         match ended {
-            Some((reason, message, true)) => {
+            Some(End::Complete { .. }) => {
                 if at(job, "spec.completions")
                     .and_then(Value::as_i64)
                     .is_some_and(|all| plan.succeeded > all)
@@ -378,9 +237,9 @@ impl Jobs {
                     let text = "Too many succeeded pods running after completion count reached";
                     cx.warning(Res::Jobs, job, "TooManySucceededPods", text.to_owned());
                 }
-                cx.normal(Res::Jobs, job, reason, message);
+                cx.normal(Res::Jobs, job, "Completed", "Job completed".to_owned());
             }
-            Some((reason, message, false)) => cx.warning(Res::Jobs, job, reason, message),
+            Some(End::Failed { reason, message }) => cx.warning(Res::Jobs, job, reason, message.clone()),
             None => {}
         }
         result?;

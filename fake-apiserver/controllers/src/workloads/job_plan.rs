@@ -46,6 +46,16 @@ pub(super) enum End {
     Failed { reason: String, message: String },
 }
 
+/// The pods of a job, counted.
+struct Tally<'a> {
+    active: Vec<&'a Arc<Value>>,
+    /// The indexes that have succeeded, and those that are not tried again.
+    done: BTreeSet<i64>,
+    given_up: BTreeSet<i64>,
+    /// Why the pod failure policy ends the job, if it does.
+    broken: Option<String>,
+}
+
 /// The actions to take now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
@@ -242,20 +252,72 @@ impl View<'_> {
         let mut plan = Plan {
             succeeded: number(job, "status.succeeded", 0),
             failed: number(job, "status.failed", 0),
+            row: self.failures_in_a_row(),
             ..Plan::default()
         };
-        let completions = at(job, "spec.completions").and_then(Value::as_i64);
-        let mut done = indexes(text(job, "status.completedIndexes"));
-        // Those that a smaller number of completions has left out do not count any more.
-        plan.row = self.failures_in_a_row();
-        let is_wanted = |index: i64| completions.is_none_or(|all| index < all);
-        done.retain(|index| is_wanted(*index));
-        let mut given_up = indexes(text(job, "status.failedIndexes"));
-        given_up.retain(|index| is_wanted(*index));
-        let by_index = is_limited_by_index(job);
-        let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
-        let mut broken = None;
-        let mut active: Vec<&Arc<Value>> = Vec::new();
+        let tally = self.tally(&mut plan);
+        if is_finished(job) {
+            return plan;
+        }
+        let deadline = at(job, "spec.activeDeadlineSeconds")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs);
+        let over = time(job, "status.startTime")
+            .zip(deadline)
+            .and_then(|(begun, deadline)| begun.saturating_add(deadline).ok());
+        plan.end = self.end(&plan, &tally, over);
+        let all_active = || tally.active.iter().map(|pod| pod.name().to_owned()).collect();
+        if plan.end.is_some() {
+            plan.delete = all_active();
+            return plan;
+        }
+        let mut closed = tally.done.clone();
+        closed.extend(&tally.given_up);
+        let replaced = self.replaced(&tally.active, &closed);
+        for pod in replaced.values() {
+            plan.count.retain(|name| name != pod.name());
+            plan.failed -= i64::from(!self.is_ignored(pod));
+        }
+        if self.is_suspended() {
+            plan.delete = all_active();
+            return plan;
+        }
+        plan.next = over.and_then(|at| until(at, self.now));
+        let ended = plan.succeeded + count(&tally.given_up);
+        self.fill(
+            &mut plan,
+            &tally.active,
+            self.completions().map(|all| (all, ended)),
+            &closed,
+            &replaced,
+        );
+        plan
+    }
+
+    fn completions(&self) -> Option<i64> {
+        at(self.job, "spec.completions").and_then(Value::as_i64)
+    }
+
+    fn is_suspended(&self) -> bool {
+        at(self.job, "spec.suspend").and_then(Value::as_bool) == Some(true)
+    }
+
+    /// Counts the pods into a plan.
+    fn tally(&self, plan: &mut Plan) -> Tally<'_> {
+        let job = self.job;
+        // Indexes that a smaller number of completions has left out do not count any more.
+        let completions = self.completions();
+        let wanted = |field: &str| {
+            let mut wanted = indexes(text(job, field));
+            wanted.retain(|index| completions.is_none_or(|all| *index < all));
+            wanted
+        };
+        let mut tally = Tally {
+            active: Vec::new(),
+            done: wanted("status.completedIndexes"),
+            given_up: wanted("status.failedIndexes"),
+            broken: None,
+        };
         for pod in self.pods {
             let failed = self.has_failed(pod);
             if pod.is_terminating() && !is_over(pod) {
@@ -265,126 +327,107 @@ impl View<'_> {
                 }
             }
             if is_over(pod) || failed {
-                if failed && let Some(index) = index_of(pod).filter(|_| by_index) {
-                    let failures = failures_of(pod, FAILURES) + i64::from(!self.is_ignored(pod));
-                    // Pods that go because the job has failed say nothing of their indexes.
-                    let gives_up = !is_true(job, "FailureTarget")
-                        && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
-                    if gives_up && is_wanted(index) {
-                        given_up.insert(index);
-                    }
-                }
-                if !self.uncounted(pod) {
-                    continue;
-                }
-                plan.count.push(pod.name().to_owned());
-                if text(pod, "status.phase") == "Succeeded" {
-                    let fresh = index_of(pod).is_none_or(|index| is_wanted(index) && done.insert(index));
-                    plan.succeeded += i64::from(fresh || !is_indexed(job));
-                } else {
-                    match self.policy(pod) {
-                        Some(("Ignore", _)) => {}
-                        Some(("FailJob", why)) => {
-                            plan.failed += 1;
-                            broken.get_or_insert(why);
-                        }
-                        _ => plan.failed += 1,
-                    }
-                }
+                self.count_ended(pod, failed, plan, &mut tally);
             } else {
                 plan.ready += i64::from(is_ready(pod));
-                active.push(pod);
+                tally.active.push(pod);
             }
         }
-        plan.active = i64::try_from(active.len()).unwrap_or(i64::MAX);
+        plan.active = i64::try_from(tally.active.len()).unwrap_or(i64::MAX);
         if is_indexed(job) {
-            plan.succeeded = i64::try_from(done.len()).unwrap_or(i64::MAX);
-            plan.indexes = Some(ranges(&done));
+            plan.succeeded = count(&tally.done);
+            plan.indexes = Some(ranges(&tally.done));
         }
-        if by_index {
-            given_up.retain(|index| !done.contains(index));
-            plan.failed_indexes = Some(ranges(&given_up));
+        if is_limited_by_index(job) {
+            let done = &tally.done;
+            tally.given_up.retain(|index| !done.contains(index));
+            plan.failed_indexes = Some(ranges(&tally.given_up));
         }
-        if is_finished(job) {
-            return plan;
+        tally
+    }
+
+    /// Counts a pod that has ended or failed.
+    fn count_ended(&self, pod: &Value, failed: bool, plan: &mut Plan, tally: &mut Tally<'_>) {
+        let job = self.job;
+        let completions = self.completions();
+        let is_wanted = |index: i64| completions.is_none_or(|all| index < all);
+        if failed && let Some(index) = index_of(pod).filter(|_| is_limited_by_index(job)) {
+            let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
+            let failures = failures_of(pod, FAILURES) + i64::from(!self.is_ignored(pod));
+            // Pods that go because the job has failed say nothing of their indexes.
+            let gives_up = !is_true(job, "FailureTarget")
+                && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
+            if gives_up && is_wanted(index) {
+                tally.given_up.insert(index);
+            }
         }
-        let begun = time(job, "status.startTime");
-        let deadline = at(job, "spec.activeDeadlineSeconds")
-            .and_then(Value::as_u64)
-            .map(Duration::from_secs);
-        let over = begun
-            .zip(deadline)
-            .and_then(|(begun, deadline)| begun.saturating_add(deadline).ok());
-        let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
+        if !self.uncounted(pod) {
+            return;
+        }
+        plan.count.push(pod.name().to_owned());
+        if text(pod, "status.phase") == "Succeeded" {
+            let fresh = index_of(pod).is_none_or(|index| is_wanted(index) && tally.done.insert(index));
+            plan.succeeded += i64::from(fresh || !is_indexed(job));
+            return;
+        }
+        match self.policy(pod) {
+            Some(("Ignore", _)) => {}
+            Some(("FailJob", why)) => {
+                plan.failed += 1;
+                tally.broken.get_or_insert(why);
+            }
+            _ => plan.failed += 1,
+        }
+    }
+
+    /// How the job ends, if it does. `over`: its deadline.
+    fn end(&self, plan: &Plan, tally: &Tally<'_>, over: Option<Timestamp>) -> Option<End> {
+        let job = self.job;
+        let given_up = count(&tally.given_up);
         let limit = number(job, "spec.backoffLimit", 6);
         let only_restarts = text(job, "spec.template.spec.restartPolicy") == "OnFailure";
         // Containers that are restarted where they are have reached the limit, and need not exceed it.
         let restarted = only_restarts && self.restarts() >= limit.max(1);
-        plan.end = if let Some(end) = self.decided() {
-            Some(end)
-        } else if let Some(message) = broken {
+        let failed = |reason: &str, message: &str| {
             Some(End::Failed {
-                reason: "PodFailurePolicy".to_owned(),
-                message,
+                reason: reason.to_owned(),
+                message: message.to_owned(),
             })
-        } else if plan.failed > limit || restarted {
-            Some(End::Failed {
-                reason: "BackoffLimitExceeded".to_owned(),
-                message: "Job has reached the specified backoff limit".to_owned(),
-            })
-        } else if over.is_some_and(|at| until(at, self.now).is_none()) && !suspended {
-            Some(End::Failed {
-                reason: "DeadlineExceeded".to_owned(),
-                message: "Job was active longer than specified deadline".to_owned(),
-            })
-        } else if by_index && count(&given_up) > number(job, "spec.maxFailedIndexes", i64::MAX) {
-            Some(End::Failed {
-                reason: "MaxFailedIndexesExceeded".to_owned(),
-                message: "Job has exceeded the specified maximal number of failed indexes".to_owned(),
-            })
-        } else if !given_up.is_empty()
-            && completions.is_some_and(|all| count(&given_up) + plan.succeeded >= all)
-        {
-            Some(End::Failed {
-                reason: "FailedIndexes".to_owned(),
-                message: "Job has failed indexes".to_owned(),
-            })
-        } else if let Some(end) = self.success_policy(&done) {
-            Some(end)
-        } else if self.is_complete(&plan, completions) {
-            Some(End::Complete {
+        };
+        if let Some(end) = self.decided() {
+            return Some(end);
+        }
+        if let Some(message) = &tally.broken {
+            return failed("PodFailurePolicy", message);
+        }
+        if plan.failed > limit || restarted {
+            return failed(
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+            );
+        }
+        if over.is_some_and(|at| until(at, self.now).is_none()) && !self.is_suspended() {
+            return failed(
+                "DeadlineExceeded",
+                "Job was active longer than specified deadline",
+            );
+        }
+        if is_limited_by_index(job) && given_up > number(job, "spec.maxFailedIndexes", i64::MAX) {
+            return failed(
+                "MaxFailedIndexesExceeded",
+                "Job has exceeded the specified maximal number of failed indexes",
+            );
+        }
+        let completions = self.completions();
+        if given_up > 0 && completions.is_some_and(|all| given_up + plan.succeeded >= all) {
+            return failed("FailedIndexes", "Job has failed indexes");
+        }
+        self.success_policy(&tally.done).or_else(|| {
+            self.is_complete(plan, completions).then(|| End::Complete {
                 reason: "CompletionsReached".to_owned(),
                 message: "Reached expected number of succeeded pods".to_owned(),
             })
-        } else {
-            None
-        };
-        let all_active = || active.iter().map(|pod| pod.name().to_owned()).collect();
-        if plan.end.is_some() {
-            plan.delete = all_active();
-            return plan;
-        }
-        let mut closed = done;
-        closed.extend(&given_up);
-        let replaced = self.replaced(&active, &closed);
-        for pod in replaced.values() {
-            plan.count.retain(|name| name != pod.name());
-            plan.failed -= i64::from(!self.is_ignored(pod));
-        }
-        if suspended {
-            plan.delete = all_active();
-            return plan;
-        }
-        plan.next = over.and_then(|at| until(at, self.now));
-        let ended = plan.succeeded + count(&given_up);
-        self.fill(
-            &mut plan,
-            &active,
-            completions.map(|all| (all, ended)),
-            &closed,
-            &replaced,
-        );
-        plan
+        })
     }
 
     /// Where indexes have limits of their own: the failed pod of each index that gets another. It is not let go before that is

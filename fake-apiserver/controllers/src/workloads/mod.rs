@@ -12,6 +12,7 @@ pub(super) mod deployment;
 mod deployment_plan;
 pub(super) mod job;
 mod job_plan;
+mod job_status;
 pub(super) mod pod_control;
 pub(super) mod pods;
 pub(super) mod replicaset;
