@@ -18,8 +18,6 @@ const CONVERSIONS: [&str; 9] = [
     "timestamp",
     "uint",
 ];
-/// Methods whose first argument is a regular expression.
-const SEARCHES: [&str; 3] = ["matches", "find", "findAll"];
 
 /// The first thing in an expression that cannot be computed, and why.
 pub(super) fn problem(tree: &IdedExpr) -> Option<String> {
@@ -32,7 +30,7 @@ pub(super) fn problem(tree: &IdedExpr) -> Option<String> {
     let Expr::Call(call) = &tree.expr else {
         return None;
     };
-    if SEARCHES.contains(&call.func_name.as_str())
+    if library::SEARCHES.contains(&call.func_name.as_str())
         && let Some(pattern) = pattern_of(call)
     {
         return pattern::problem(pattern);

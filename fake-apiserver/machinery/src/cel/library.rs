@@ -12,6 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, Value};
 
 use super::objects::parts;
 use super::values;
+use crate::pattern;
 use pod_rules::zones;
 
 type Outcome = Result<Value, ExecutionError>;
@@ -45,11 +46,23 @@ const METHODS: [&str; 13] = [
     "sum",
 ];
 
+/// Methods whose first argument is a regular expression, and the function that it goes through.
+pub(super) const SEARCHES: [&str; 3] = ["matches", "find", "findAll"];
+const PATTERN: &str = "@pattern";
+
 /// Adds the functions and the names of types.
 pub(super) fn add(context: &mut Context<'static>) {
     context.add_function("@entries", |of: Value| Ok(values::entries(&of)));
     context.add_function("@mapInsert", |map: Value, key: Value, value: Value| {
         Ok(values::with_entry(&map, key, value))
+    });
+    context.add_function(PATTERN, |pattern: Value| -> Outcome {
+        match &pattern {
+            Value::String(text) => pattern::translate(text)
+                .map(|text| Value::String(text.into()))
+                .map_err(|why| ExecutionError::function_error("matches", why)),
+            _ => Ok(pattern),
+        }
     });
     context.add_function("@written", |value: Value| -> Outcome {
         match &value {
@@ -140,6 +153,18 @@ pub(super) fn lower(expression: &mut IdedExpr) -> bool {
         *argument = IdedExpr {
             id,
             expr: call(helper, vec![inner]),
+        };
+        found = true;
+    }
+    // Patterns are Go's.
+    if SEARCHES.contains(&own.func_name.as_str())
+        && let Some(pattern) = own.args.get_mut(usize::from(own.target.is_none()))
+        && !matches!(&pattern.expr, Expr::Call(inner) if inner.func_name == PATTERN)
+    {
+        let inner = std::mem::take(pattern);
+        *pattern = IdedExpr {
+            id,
+            expr: call(PATTERN, vec![inner]),
         };
         found = true;
     }

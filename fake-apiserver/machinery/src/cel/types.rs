@@ -575,7 +575,7 @@ impl<'a> Checker<'a> {
         };
         let text = text.inner();
         let good = match call.func_name.as_str() {
-            "matches" => regex::Regex::new(text).is_ok(),
+            "matches" => crate::pattern::problem(text).is_none(),
             "timestamp" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
             // Only schemas know days and weeks.
             "duration" => !text.contains(['d', 'w']) && super::values::duration(text).is_some(),

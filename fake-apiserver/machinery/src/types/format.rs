@@ -1,9 +1,13 @@
 //! The text formats that custom resources may ask for. Formats that the real server does not know are not checked.
 
 use base64::Engine;
+use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 use pod_rules::durations::check_duration;
+
+use super::mailbox;
 
 /// Whether the text is of the format; true for formats that are not checked.
 pub fn fits(format: &str, text: &str) -> bool {
@@ -22,9 +26,7 @@ pub fn fits(format: &str, text: &str) -> bool {
         "uuid5" => is_uuid(text, Some('5')),
         "mac" => is_mac(text),
         "hostname" => is_hostname(text),
-        "email" => mailbox(text)
-            .split_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && host.split('.').all(is_host_label)),
+        "email" => mailbox::is_one(text),
         "uri" => text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
         "hexcolor" => {
             let digits = text.strip_prefix('#').unwrap_or(text);
@@ -100,13 +102,6 @@ fn is_ipv4(text: &str) -> bool {
     parts.join(".").parse::<Ipv4Addr>().is_ok() || is_mapped()
 }
 
-/// The address of a mailbox that may have a name: `Name <address>`.
-fn mailbox(text: &str) -> &str {
-    text.rsplit_once('<')
-        .and_then(|(_, address)| address.strip_suffix('>'))
-        .unwrap_or(text)
-}
-
 /// Three, two and four digits, which a hyphen or a space may keep apart.
 fn is_social_security_number(text: &str) -> bool {
     let mut rest = text;
@@ -163,29 +158,30 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
         && version.is_none_or(|version| compact.chars().nth(12) == Some(version))
 }
 
+/// 6, 8 or 20 bytes: in pairs of digits with colons or hyphens between them, or in fours with dots, or without anything between.
 fn is_mac(text: &str) -> bool {
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    matches!(parts.len(), 6 | 8 | 20)
-        && parts
-            .iter()
-            .all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))
+    let separator = text.chars().find(|c| !c.is_ascii_hexdigit());
+    let (parts, digits): (Vec<&str>, usize) = match separator {
+        None => (vec![text], text.len()),
+        Some(separator @ (':' | '-')) => (text.split(separator).collect(), 2),
+        Some('.') => (text.split('.').collect(), 4),
+        Some(_) => return false,
+    };
+    let is_part = |part: &&str| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    matches!(parts.len() * digits, 12 | 16 | 40) && parts.iter().all(is_part)
 }
 
-fn is_host_label(label: &str) -> bool {
-    (1..=63).contains(&label.len())
-        && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-        && !label.starts_with('-')
-        && !label.ends_with('-')
-}
-
+/// One name, or several of which the last is a word of at least two letters. Symbols count as letters, but not in the last. A name
+/// alone may have a hyphen in its second place only: so go-openapi has it.
 fn is_hostname(text: &str) -> bool {
-    // One name, or several of which the last is a word of at least two letters.
-    let top = |last: &str| last.len() >= 2 && last.chars().all(char::is_alphabetic);
-    text.len() <= 255
-        && match text.rsplit_once('.') {
-            None => is_host_label(text),
-            Some((before, last)) => before.split('.').all(is_host_label) && top(last),
-        }
+    static WHOLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let (letter, symbol) = (r"a-zA-Z\p{L}", r"0-9\p{S}");
+        let alone = format!("[{letter}{symbol}](-?[{letter}{symbol}]{{0,62}})?");
+        let label = format!(r"[{letter}{symbol}]([-{letter}{symbol}]{{0,61}}[{letter}{symbol}])?");
+        Regex::new(&format!(r"^({alone}|({label}\.)+[{letter}]{{2,63}})$")).ok()
+    });
+    let is_whole = WHOLE.as_ref().is_some_and(|whole| whole.is_match(text));
+    is_whole && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
 }
 
 /// `rgb(r,g,b)` with numbers up to 255.
@@ -249,6 +245,37 @@ fn is_scheme(text: &str) -> bool {
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    /// What go-openapi says of these.
+    #[rstest]
+    #[case("hostname", "host", true)]
+    #[case("hostname", "a-b", true)]
+    #[case("hostname", "ab-c", false)]
+    #[case("hostname", "a.b", false)]
+    #[case("hostname", "a.bc", true)]
+    #[case("hostname", "a-b-c.example.com", true)]
+    #[case("hostname", "a.b2", false)]
+    #[case("hostname", "1.2.3.4", false)]
+    #[case("hostname", "ä.de", true)]
+    #[case("hostname", "example.com.", false)]
+    #[case("hostname", "-a", false)]
+    #[case("hostname", "a_b.com", false)]
+    #[case("hostname", "☺.com", true)]
+    #[case("hostname", "a-", true)]
+    #[case("hostname", "a--b.com", true)]
+    #[case("hostname", "x.y-z", false)]
+    #[case("hostname", "", false)]
+    #[case("mac", "00:11:22:33:44:55", true)]
+    #[case("mac", "0011.2233.4455", true)]
+    #[case("mac", "00-11-22-33-44-55", true)]
+    #[case("mac", "00:11-22:33:44:55", false)]
+    #[case("mac", "001122334455", true)]
+    #[case("mac", "0011.2233.4455.6677", true)]
+    #[case("mac", "00:11:22:33:44:55:66:77", true)]
+    #[case("mac", "0011.2233", false)]
+    fn fits_as_in_go(#[case] format: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(fits(format, text), expected);
+    }
 
     #[rstest]
     #[case("date-time", "2026-01-02T03:04:05Z", "2026-01-02")]

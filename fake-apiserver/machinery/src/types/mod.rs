@@ -17,6 +17,7 @@ mod facts;
 mod fields;
 mod format;
 mod go_time;
+mod mailbox;
 mod prune;
 pub mod published;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::schema::{Array, Kind, Limits, ListType, Logic, Object, Schema};
 use super::{bounds, format};
+use crate::pattern;
 use pod_rules::field_error::{FieldError, FieldErrorKind};
 use regex::Regex;
 use shared_json::{Map, Number, Value};
@@ -288,7 +289,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         if compiled.len() >= PATTERNS_MAX {
             compiled.clear();
         }
-        compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
+        compiled.insert(pattern.to_owned(), pattern::compile(pattern).ok());
     }
     compiled
         .get(pattern)
