@@ -103,7 +103,7 @@ impl Load {
     /// Objects that are there before anything is measured.
     pub(super) fn before(self, pods: u32) -> Vec<Value> {
         match self {
-            Self::SidecarSet => vec![sidecar_set("busybox:1")],
+            Self::SidecarSet => vec![sidecar_set("sidecar:1")],
             Self::WorkloadSpread => vec![workload_spread(pods)],
             Self::PodUnavailableBudget => vec![budget()],
             Self::ResourceDistribution => (0..self.size(pods)).map(namespace).collect(),
@@ -122,7 +122,7 @@ impl Load {
             return vec![create];
         }
         let objects = match self {
-            Self::SidecarSet => vec![sidecar_set("busybox:2")],
+            Self::SidecarSet => vec![sidecar_set("sidecar:2")],
             _ => self.objects(pods, "2"),
         };
         let update = Step {
