@@ -13,6 +13,7 @@ pub mod bench_cluster;
 pub mod bench_manager;
 pub mod error;
 pub mod files;
+mod glob;
 pub mod histories;
 pub mod history;
 pub mod manifest;

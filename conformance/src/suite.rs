@@ -16,6 +16,7 @@ use crate::backend::{
     run_program,
 };
 use crate::error::Error;
+use crate::glob::matches_glob;
 use crate::manifest;
 use crate::recording::environment::Environment;
 use crate::recording::{Recording, divergences, load};
@@ -112,22 +113,6 @@ fn selected(options: &SuiteOptions, name: &str) -> bool {
         .only
         .as_deref()
         .is_none_or(|glob| matches_glob(glob, name))
-}
-
-/// Whether a name matches a glob of `*` and `?`.
-pub(crate) fn matches_glob(glob: &str, name: &str) -> bool {
-    fn go(glob: &[u8], name: &[u8]) -> bool {
-        match (glob.split_first(), name.split_first()) {
-            (None, None) => true,
-            (Some((b'*', rest)), _) => {
-                go(rest, name) || name.split_first().is_some_and(|(_, name)| go(glob, name))
-            }
-            (Some((b'?', rest)), Some((_, name))) => go(rest, name),
-            (Some((one, rest)), Some((other, name))) => one == other && go(rest, name),
-            _ => false,
-        }
-    }
-    go(glob.as_bytes(), name.as_bytes())
 }
 
 fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error> {
@@ -578,21 +563,4 @@ fn play_recording(
     });
     told.map_err(output_error)?;
     Ok(outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("*", "anything", true)]
-    #[case("tutorial*", "tutorial", true)]
-    #[case("*/s1-*", "1.0.1/s1-cs-demo", true)]
-    #[case("s1", "s1-cs-demo", false)]
-    #[case("?1", "s1", true)]
-    fn globs(#[case] glob: &str, #[case] name: &str, #[case] expected: bool) {
-        assert_eq!(matches_glob(glob, name), expected);
-    }
 }

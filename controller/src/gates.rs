@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::kit::go_values::truth;
+use crate::go_values::truth;
 
 /// Why feature gates are wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

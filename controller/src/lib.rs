@@ -27,6 +27,7 @@ pub use workloads::{Options, cloneset, crds};
 
 pub mod daemon;
 pub mod gates;
+mod go_values;
 mod images;
 pub mod injection;
 mod kit;

@@ -18,7 +18,7 @@ use super::compare::compare;
 use super::play::{Server, play};
 use super::report::{CaseResult, Counts, Outcome, tell};
 use crate::error::Error;
-use crate::suite::matches_glob;
+use crate::glob::matches_glob;
 
 /// A feature that a case may need and that not every server has: kube-controller-manager runs.
 const CONTROLLERS: &str = "kcm";

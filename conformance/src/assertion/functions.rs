@@ -342,13 +342,13 @@ const FUNCTIONS: &[Row] = &[
         ))
     }),
     ("wildcard", &[Text, Text], 0, |args| {
-        Ok(Value::Bool(crate::suite::matches_glob(
+        Ok(Value::Bool(crate::glob::matches_glob(
             text(args, 0),
             text(args, 1),
         )))
     }),
     ("pattern_match", &[Text, Any], 0, |args| {
-        Ok(Value::Bool(crate::suite::matches_glob(
+        Ok(Value::Bool(crate::glob::matches_glob(
             text(args, 0),
             &as_text(args, 1)?,
         )))

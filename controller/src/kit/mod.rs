@@ -13,7 +13,6 @@ mod desk;
 mod error;
 pub(crate) mod expectations;
 pub(crate) mod go_syntax;
-pub(crate) mod go_values;
 mod informer;
 pub(crate) mod json;
 pub(crate) mod numbers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ProcessError;
 use super::flag_table::flags;
-use crate::kit::go_values::{duration, integer, truth, unsigned};
+use crate::go_values::{duration, integer, truth, unsigned};
 use crate::workloads::Takes;
 
 /// The highest log level: the level is a number of 31 bits.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Takes, Workload};
-use crate::kit::go_values::integer;
+use crate::go_values::integer;
 
 /// The gate of the kind. It needs the gate of the daemon, which switches it off.
 const GATE: &str = "ImagePullJobGate";

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Takes, Workload};
-use crate::kit::go_values::duration;
+use crate::go_values::duration;
 
 /// The gate of the kind.
 const GATE: &str = "KruiseDaemon";

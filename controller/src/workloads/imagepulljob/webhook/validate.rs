@@ -44,7 +44,7 @@ fn parallelism(parallelism: &IntOrString) -> Option<String> {
         IntOrString::String(text) if text.ends_with('%') => {
             return Some("parallelism does not support percentage value".to_owned());
         }
-        IntOrString::String(text) => match crate::kit::go_values::integer(text) {
+        IntOrString::String(text) => match crate::go_values::integer(text) {
             Some(number) => number,
             None => {
                 let text = go_quote(text);
