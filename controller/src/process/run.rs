@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client_kit::{Seed, SharedClock};
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tower::limit::ConcurrencyLimitLayer;
 
 use super::configurations::{self, Reach};
 use super::election::{Election, Timings};
@@ -109,6 +111,10 @@ impl Environment {
     }
 }
 
+/// How many requests wait for an answer at once. Each has a connection of its own, which takes 90 KB: a set that makes 500 pods at
+/// once would open 500. Watches do not count.
+const REQUESTS_MAX: usize = 64;
+
 /// The way to the cluster: the kubeconfig that is named, or what the surroundings say.
 async fn connect(flags: &Flags) -> Result<Client, ProcessError> {
     let failed = |error: &dyn std::fmt::Display| ProcessError::Config(error.to_string());
@@ -121,7 +127,10 @@ async fn connect(flags: &Flags) -> Result<Client, ProcessError> {
                 .map_err(|error| failed(&error))?
         }
     };
-    Client::try_from(config).map_err(|error| failed(&error))
+    let builder = ClientBuilder::try_from(config).map_err(|error| failed(&error))?;
+    Ok(builder
+        .with_layer(&ConcurrencyLimitLayer::new(REQUESTS_MAX))
+        .build())
 }
 
 /// Runs the manager with `flags` until `stop` is ready.

@@ -59,6 +59,10 @@ pub async fn serve(listener: TcpListener, tls: Tls, surroundings: Surroundings) 
 }
 
 async fn connection(stream: TcpStream, config: Arc<ServerConfig>, surroundings: Surroundings) {
+    // The end of an answer must not wait for the acknowledgement of its beginning.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "set up a connection");
+    }
     let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
     let stream = match accepted {
         Ok(Ok(stream)) => stream,
