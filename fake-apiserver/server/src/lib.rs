@@ -11,18 +11,26 @@
 mod admission;
 mod authn;
 mod authz;
+mod context;
+mod conversion;
 mod discovery;
 mod encode;
+mod expiry;
 pub mod faults;
 mod http;
+mod impersonation_mode;
+mod incoming;
+mod local_webhook;
 mod message;
 mod openapi;
+mod request_counts;
 mod resources;
 mod rest;
 mod server;
+mod tokens;
 mod webhook_client;
 
-pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use authn::Peer;
+pub use local_webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use message::body::ResponseBody;
 pub use server::{EVENT_LIFE, Server};

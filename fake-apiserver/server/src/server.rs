@@ -13,14 +13,16 @@ use pod_rules::FieldError;
 use shared_json::Value;
 use store::Store;
 
-use crate::admission::Webhook;
-use crate::authn::TokenSigner;
-use crate::authz;
+use crate::expiry::{Expiry, expire_events};
 use crate::faults::Faults;
+use crate::impersonation_mode::LastModes;
+use crate::local_webhook::Webhook;
+use crate::request_counts::RequestCounts;
 use crate::resources::Registry;
-use crate::rest::expiry::{Expiry, expire_events};
+use crate::tokens::TokenSigner;
+use crate::webhook_client::Connections;
 
-pub use crate::rest::expiry::EVENT_LIFE;
+pub use crate::expiry::EVENT_LIFE;
 
 /// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
 #[derive(Clone)]
@@ -40,8 +42,11 @@ pub(crate) struct ServerState {
     pub(crate) tokens: TokenSigner,
     pub(crate) faults: Faults,
     pub(crate) revisions: RevisionTexts,
-    pub(crate) impersonations: authz::Modes,
-    pub(crate) expiry: Expiry,
+    pub(crate) impersonations: LastModes,
+    pub(crate) expiry: Arc<Expiry>,
+    /// Connections to webhooks.
+    pub(crate) webhook_connections: Connections,
+    pub(crate) request_counts: RequestCounts,
     /// How many watches go over sockets.
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
@@ -74,8 +79,10 @@ impl Server {
             tokens: TokenSigner::new(seed),
             faults: Faults::new(seed),
             revisions: RevisionTexts::default(),
-            impersonations: authz::Modes::default(),
-            expiry: Expiry::default(),
+            impersonations: LastModes::default(),
+            expiry: Arc::default(),
+            webhook_connections: Connections::default(),
+            request_counts: RequestCounts::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
@@ -155,7 +162,9 @@ impl Server {
     /// Deletes events that have not been written for `life`, until dropped.
     #[must_use]
     pub fn expire_events(&self, life: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(expire_events(Arc::clone(&self.state), life))
+        let state = &self.state;
+        let (store, expiry) = (Arc::clone(&state.store), Arc::clone(&state.expiry));
+        Box::pin(expire_events(store, state.clock.clone(), expiry, life))
     }
 
     /// The server's store, for observers and assertions.

@@ -1,8 +1,11 @@
 //! The server's metrics.
 
 use fake_apiserver::Cluster;
+use http::{HeaderMap, Request, StatusCode};
+use kube::client::Body;
 use shared_json::json;
 
+use crate::served;
 use crate::support::{request, simulate};
 
 #[test]
@@ -54,5 +57,110 @@ fn objects_are_counted_by_resource() {
             .lines()
             .filter(|line| line.starts_with("apiserver_resource_objects{"));
         assert_eq!(counts.count(), 58 + 1);
+    });
+}
+
+async fn headers(client: &kube::Client, request: Request<Body>) -> (StatusCode, HeaderMap) {
+    let answer = client.send(request).await.expect("an answer");
+    (answer.status(), answer.headers().clone())
+}
+
+fn get(path: &str) -> http::request::Builder {
+    Request::get(path)
+}
+
+#[tokio::test]
+async fn requests_over_sockets_are_counted() {
+    let served = served::start(false).await;
+    let client = served.client().await;
+    for path in [
+        "/api/v1/namespaces/default/pods",
+        "/api/v1/namespaces/default/pods/none",
+    ] {
+        headers(&client, get(path).body(Body::empty()).expect("a request")).await;
+    }
+    let asked = Request::get("/metrics").body(Vec::new()).expect("a request");
+    let metrics = client.request_text(asked).await.expect("metrics");
+    let labels = |scope: &str, verb: &str| {
+        format!(
+            "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"pods\",scope=\"{scope}\",subresource=\"\",verb=\"{verb}\",version=\"v1\""
+        )
+    };
+    for line in [
+        format!(
+            "apiserver_request_total{{code=\"200\",{}}} 1",
+            labels("namespace", "LIST")
+        ),
+        format!(
+            "apiserver_request_total{{code=\"404\",{}}} 1",
+            labels("resource", "GET")
+        ),
+        format!(
+            "apiserver_request_duration_seconds_count{{{}}} 1",
+            labels("resource", "GET")
+        ),
+    ] {
+        assert!(
+            metrics.lines().any(|has| has == line),
+            "{line} is not in\n{metrics}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn answers_over_sockets_name_the_schema_and_the_level_of_their_request() {
+    let served = served::start(false).await;
+    let client = served.client().await;
+    let (_, headers) = headers(
+        &client,
+        get("/api/v1/namespaces").body(Body::empty()).expect("a request"),
+    )
+    .await;
+    // Administrators are exempt.
+    for (header, kind) in [
+        ("x-kubernetes-pf-flowschema-uid", "flowschemas"),
+        ("x-kubernetes-pf-prioritylevel-uid", "prioritylevelconfigurations"),
+    ] {
+        let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{kind}/exempt");
+        let (_, exempt) = request(served.cluster(), "GET", &path, &json!({})).await;
+        let named = headers.get(header).and_then(|uid| uid.to_str().ok());
+        assert_eq!(named, exempt["metadata"]["uid"].as_str(), "{header}");
+    }
+}
+
+#[tokio::test]
+async fn aggregated_discovery_has_a_tag_by_which_it_need_not_be_sent_again() {
+    const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let served = served::start(false).await;
+    let client = served.client().await;
+    let ask = |tag: &str| {
+        let asked = get("/apis")
+            .header("accept", AGGREGATED)
+            .header("if-none-match", tag);
+        headers(&client, asked.body(Body::empty()).expect("a request"))
+    };
+    let (code, first) = ask("").await;
+    assert_eq!(
+        (code, &first["vary"], &first["cache-control"]),
+        (
+            StatusCode::OK,
+            &"Accept".parse().expect("a value"),
+            &"public".parse().expect("a value")
+        )
+    );
+    let tag = first["etag"].to_str().expect("a tag");
+    assert_eq!(tag.len(), 2 + 128, "{tag}");
+    assert_eq!(ask(tag).await.0, StatusCode::NOT_MODIFIED);
+    assert_eq!(ask("\"another\"").await.0, StatusCode::OK);
+}
+
+#[test]
+fn a_deleted_flow_schema_stays_away() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/catch-all";
+        assert_eq!(request(&cluster, "DELETE", path, &json!({})).await.0, 200);
+        cluster.run_for(std::time::Duration::from_secs(600)).await;
+        assert_eq!(request(&cluster, "GET", path, &json!({})).await.0, 404);
     });
 }

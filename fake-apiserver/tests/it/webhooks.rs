@@ -1,11 +1,13 @@
 //! Admission webhooks that configurations name, called over HTTPS.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_apiserver::Cluster;
+use rstest::rstest;
 use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -20,6 +22,8 @@ struct Hook {
     address: SocketAddr,
     bundle: String,
     asked: Arc<Mutex<Vec<Value>>>,
+    /// How many connections were opened.
+    connections: Arc<AtomicUsize>,
 }
 
 impl Hook {
@@ -33,8 +37,22 @@ impl Hook {
         Self::start_with(&certified.cert, &certified.signing_key, response).await
     }
 
+    /// A webhook that closes a connection after so many answers.
+    async fn start_lasting(answers: usize, response: Value) -> Self {
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        Self::serve((&certified.cert, &certified.signing_key), answers, response).await
+    }
+
     /// With a serving certificate, which is also the bundle.
     async fn start_with(certificate: &rcgen::Certificate, key: &rcgen::KeyPair, response: Value) -> Self {
+        Self::serve((certificate, key), 1, response).await
+    }
+
+    async fn serve(
+        (certificate, key): (&rcgen::Certificate, &rcgen::KeyPair),
+        answers: usize,
+        response: Value,
+    ) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -47,21 +65,26 @@ impl Hook {
         let address = listener.local_addr().expect("an address");
         let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
         let heard = Arc::clone(&asked);
+        let connections: Arc<AtomicUsize> = Arc::default();
+        let opened = Arc::clone(&connections);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let Ok(mut stream) = acceptor.accept(stream).await else {
                     continue;
                 };
-                let review = read(&mut stream).await;
-                let mut response = response.clone();
-                response["uid"] = review["request"]["uid"].clone();
-                heard.lock().expect("a lock").push(review);
-                let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
-                let text = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}",
-                    answer.len()
-                );
-                stream.write_all(text.as_bytes()).await.expect("an answer sent");
+                opened.fetch_add(1, Ordering::Relaxed);
+                for _ in 0..answers {
+                    let review = read(&mut stream).await;
+                    let mut response = response.clone();
+                    response["uid"] = review["request"]["uid"].clone();
+                    heard.lock().expect("a lock").push(review);
+                    let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
+                    let text = format!(
+                        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}",
+                        answer.len()
+                    );
+                    stream.write_all(text.as_bytes()).await.expect("an answer sent");
+                }
                 let _ = stream.shutdown().await;
             }
         });
@@ -70,6 +93,7 @@ impl Hook {
             address,
             bundle,
             asked,
+            connections,
         }
     }
 
@@ -143,6 +167,30 @@ async fn a_validating_webhook_refuses_in_its_own_words() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0]["request"]["object"]["metadata"]["name"], "b");
     assert_eq!(asked[0]["request"]["userInfo"]["username"], "system:admin");
+}
+
+#[rstest]
+#[case::one_each(1, 6)]
+#[case::three_each(3, 2)]
+#[case::one_for_all(6, 1)]
+#[tokio::test]
+async fn a_connection_is_kept_until_the_webhook_closes_it(
+    #[case] answers: usize,
+    #[case] connections: usize,
+) {
+    let hook = Hook::start_lasting(answers, json!({"allowed": true})).await;
+    let cluster = cluster().await;
+    let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    let configuration = hook.configuration("Validating", json!({}));
+    request(&cluster, "POST", &path, &configuration).await;
+    for number in 0..6 {
+        let map = json!({"metadata": {"name": format!("m{number}")}});
+        assert_eq!(request(&cluster, "POST", MAPS, &map).await.0, 201);
+    }
+    assert_eq!(
+        (hook.asked().len(), hook.connections.load(Ordering::Relaxed)),
+        (6, connections)
+    );
 }
 
 #[tokio::test]

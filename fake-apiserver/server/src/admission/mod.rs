@@ -27,13 +27,13 @@ use shared_json::{Value, json};
 use machinery::meta::ObjectMeta as _;
 use machinery::status::ApiError;
 pub(crate) use topology_labels::label_binding;
-pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
 use crate::authz::Act;
+use crate::context::Warnings;
+use crate::local_webhook::WebhookKind;
 use crate::message::params::Params;
 use crate::resources::Resource;
-use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};
 
 /// The operation of a write.

@@ -15,8 +15,8 @@ use store::GroupResource;
 
 use super::policies::{GROUP, Judge, Policy, all_of, list, text};
 use super::{Attributes, authorizer, matching};
+use crate::incoming::{self, Patched};
 use crate::resources::Resource;
-use crate::rest::incoming::{self, Patched};
 use crate::server::{Server, ServerState};
 
 /// The resource of the bindings that put policies into force.

@@ -5,12 +5,8 @@
 
 mod request;
 mod service_account;
-mod token;
 
 pub(crate) use machinery::user::{MASTERS, User};
 pub use request::Peer;
 pub(crate) use request::{authenticate, completed, impersonated};
-pub(crate) use service_account::{
-    completed_request, request_token, review_token, take_changes, with_lifetime,
-};
-pub(crate) use token::TokenSigner;
+pub(crate) use service_account::{PREFIX, authenticate as authenticate_token};

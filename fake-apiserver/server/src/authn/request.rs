@@ -9,9 +9,9 @@ use machinery::status::ApiError;
 use machinery::user::{AUTHENTICATED, User};
 
 use super::service_account::{self, groups_of, known, unauthorized};
-use super::token::ISSUER;
 use crate::message::params::unescape_path;
 use crate::server::ServerState;
+use crate::tokens::ISSUER;
 
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

@@ -6,7 +6,7 @@ use shared_json::Value;
 use store::{GroupResource, ObjectKey};
 
 use super::{Act, check};
-use crate::rest::context::Context;
+use crate::context::Context;
 
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";

@@ -7,7 +7,7 @@ use shared_json::{Array, Value, json};
 use store::{GroupResource, ObjectKey};
 
 use super::{Act, allows, is_master, rbac};
-use crate::rest::context::Context;
+use crate::context::Context;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -4,53 +4,16 @@
 //! right to be that user (`impersonate:<mode>`). The old one asks for the latter alone (`impersonate`). The mode that worked
 //! last for a user comes first, so that they get its refusal.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use machinery::status::ApiError;
 
 use super::{Act, MASTERS, allows, forbidden, is_master};
 use crate::authn::{self, User};
+use crate::impersonation_mode::{MODES, Mode};
 use crate::server::ServerState;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// How many users' modes are remembered, as many as in the real server.
-const REMEMBERED_MAX: usize = 10_000;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    ArbitraryNode,
-    ServiceAccount,
-    UserInfo,
-    Legacy,
-}
-
-const MODES: [Mode; 4] = [
-    Mode::ArbitraryNode,
-    Mode::ServiceAccount,
-    Mode::UserInfo,
-    Mode::Legacy,
-];
-
-/// The mode that worked last, by the name of the requesting user.
-#[derive(Debug, Default)]
-pub(crate) struct Modes(Mutex<BTreeMap<String, Mode>>);
-
-impl Modes {
-    fn last(&self, user: &User) -> Option<Mode> {
-        let modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        modes.get(&user.name).copied()
-    }
-
-    fn remember(&self, user: &User, mode: Mode) {
-        let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if modes.len() >= REMEMBERED_MAX {
-            modes.clear();
-        }
-        modes.insert(user.name.clone(), mode);
-    }
-}
-
 /// The sorts of user names.
 enum Sort<'a> {
     Node(&'a str),

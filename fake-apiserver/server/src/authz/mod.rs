@@ -1,28 +1,25 @@
 //! Authorization: role-based access control, as the real server's.
 //!
 //! [`check`] refuses a request. [`node`] has the rights of kubelets, [`become_user`] those of impersonation, [`devices`] those of
-//! device claims. [`escalation`] refuses roles and bindings beyond their writer's rights. [`Rules`] are the rights of a user,
-//! [`reviews`] answers questions about rights.
+//! device claims. [`escalation`] refuses roles and bindings beyond their writer's rights. [`rbac`] has the rights that roles give.
 
 pub(crate) mod devices;
 pub(crate) mod escalation;
 mod impersonation;
 mod node;
-mod rbac;
-mod reviews;
+pub(crate) mod rbac;
 
 use http::StatusCode;
 use shared_json::json;
 
-pub(crate) use impersonation::{Modes, become_user};
+pub(crate) use impersonation::become_user;
 use machinery::status::ApiError;
 pub(crate) use node::identity as node_of;
 pub(crate) use rbac::allows;
-pub(crate) use reviews::{answer, is_review};
 
 use crate::authn::{MASTERS, User};
+use crate::context::Context;
 use crate::message::request::ResourceRequest;
-use crate::rest::context::Context;
 use crate::server::ServerState;
 
 /// An action that a user asks for.

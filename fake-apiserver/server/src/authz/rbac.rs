@@ -57,7 +57,7 @@ pub(super) fn reason(state: &ServerState, user: &User, act: &Act) -> Option<Stri
 }
 
 /// The roles that the user's bindings refer to and that are not there, in the real server's words.
-pub(super) fn unresolved(state: &ServerState, user: &User, namespace: &str) -> Vec<String> {
+pub(crate) fn unresolved(state: &ServerState, user: &User, namespace: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut look = |binding: &Value, namespace: &str| {
         if applies(binding, user, namespace) && role_of(state, binding, namespace).is_none() {
@@ -87,7 +87,7 @@ pub(super) fn why_not(state: &ServerState, user: &User, act: &Act) -> Option<Str
 }
 
 /// Several errors as one.
-pub(super) fn aggregate(errors: &[String]) -> String {
+pub(crate) fn aggregate(errors: &[String]) -> String {
     match errors {
         [error] => error.clone(),
         errors => format!("[{}]", errors.join(", ")),
@@ -122,7 +122,7 @@ fn by(kind: &str, name: &str, binding: &Value, subject: &Value) -> String {
 }
 
 /// The rules that hold for a user in a namespace (and everywhere), in order of bindings.
-pub(super) fn rules(state: &ServerState, user: &User, namespace: &str) -> Vec<Value> {
+pub(crate) fn rules(state: &ServerState, user: &User, namespace: &str) -> Vec<Value> {
     let mut out = Vec::new();
     visit(state, user, namespace, &mut |rule| out.push(rule.clone()));
     out

@@ -12,11 +12,10 @@ use machinery::protobuf;
 use shared_json::{Value, go_escape, json, to_go_string};
 use store::{Stored, watch_frame};
 
+use crate::context::{Context, Page, Shown};
+use crate::conversion;
 use crate::message::negotiate::{Accepted, Encoding, MetaVersion, View};
 use crate::resources::Resource;
-use crate::rest::context::{Context, Shown};
-use crate::rest::conversion;
-use crate::rest::read::Page;
 
 /// The form of objects for a watcher of this process, which gets no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use machinery::types;
 use shared_json::{Value, json};
 
 use super::cells;
+use crate::conversion;
 use crate::message::negotiate::MetaVersion;
 use crate::resources::{Column, Resource, columns};
-use crate::rest::conversion;
 
 /// The part of its object that a row carries besides the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

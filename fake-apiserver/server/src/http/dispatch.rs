@@ -8,8 +8,8 @@ use machinery::status::ApiError;
 
 use super::service::not_acceptable;
 use super::streams;
-use crate::authn::{self, User};
-use crate::authz;
+use crate::authn::User;
+use crate::context::{Answer, Context, Page, Shown, Warnings};
 use crate::encode::Encoder;
 use crate::message::body::{ResponseBody, join};
 use crate::message::negotiate::{self, Accepted, Encoding, Offer, View};
@@ -18,14 +18,14 @@ use crate::message::payload::Payload;
 use crate::message::request::{ResourceRequest, Verb};
 use crate::message::respond::{self, page_not_found};
 use crate::resources::Resource;
-use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
 use crate::rest::patch::PatchKind;
 use crate::rest::{
-    conversion, create, delete, incoming, options, ownership, patch, read, subresource, subresource_body,
+    create, delete, options, ownership, patch, read, reviews, subresource, subresource_body, token_request,
     update, watch,
 };
 use crate::server::Server;
+use crate::{conversion, incoming};
 
 /// The parts of a request for a resource.
 pub(super) struct Incoming {
@@ -436,13 +436,13 @@ async fn act(
         Verb::Create if context.resource.kind == "Binding" => {
             subresource::create_binding(context, body).await?
         }
-        Verb::Create if authz::is_review(&context.resource) => {
+        Verb::Create if reviews::is_review(&context.resource) => {
             let (mut review, _) = incoming::read(context, body)?;
             if context.resource.kind.ends_with("AccessReview") {
                 review["status"] = shared_json::json!({"allowed": false});
             }
             subresource::judge(context, &mut review).await?;
-            authz::answer(context, body)?
+            reviews::answer(context, body)?
         }
         Verb::Create => create::create(context, body).await?,
         Verb::Update => update::put(context, body).await?,
@@ -457,7 +457,7 @@ async fn act(
             let options = DeleteOptions::read(context, body)?;
             let page = delete::delete_collection(context, &options).await?;
             conversion::ready(context.state(), &context.resource, &page.items).await?;
-            let page = read::Page {
+            let page = Page {
                 revision: context.state().store.revision(),
                 ..page
             };
@@ -489,13 +489,14 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
 async fn subresource_request(context: &Context, body: &Payload) -> Result<Response<ResponseBody>, ApiError> {
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            let mut request = authn::with_lifetime(subresource_body::read(context, body, TOKEN_REQUEST)?);
+            let mut request =
+                token_request::with_lifetime(subresource_body::read(context, body, TOKEN_REQUEST)?);
             ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
-            let mut asked = authn::completed_request(context, &request);
+            let mut asked = token_request::completed(context, &request);
             let before = asked.clone();
             subresource::judge(context, &mut asked).await?;
-            authn::take_changes(&mut request, &before, &asked);
-            authn::request_token(context, request)?
+            token_request::take_changes(&mut request, &before, &asked);
+            token_request::answer(context, request)?
         }
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
             update::put(context, body).await?
@@ -518,7 +519,7 @@ fn warnings(context: &Context) -> Vec<String> {
     warnings
 }
 
-fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody> {
+fn list_response(context: &Context, page: &Page) -> Response<ResponseBody> {
     let encoding = context.accepted.encoding;
     let parts = Encoder::new(context).list(page);
     // A client of this process reads it as a whole anyway, and other encodings are made of the whole.

@@ -35,6 +35,7 @@ pub(super) fn metrics(server: &Server) -> Response<ResponseBody> {
             "apiserver_resource_objects{{group=\"{group}\",resource=\"{resource}\"}} {count}"
         );
     }
+    out.push_str(&state.request_counts.text());
     if let Some(bytes) = resident_bytes() {
         const NAME: &str = "process_resident_memory_bytes";
         out.push_str(&family(NAME, "Resident memory size in bytes."));

@@ -4,6 +4,7 @@
 //! The parts of requests and answers are in [`crate::message`].
 
 mod dispatch;
+mod fairness;
 mod health;
 mod metrics;
 pub(crate) mod service;

@@ -17,13 +17,15 @@ use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
 use machinery::status::ApiError;
+use ring::digest::{SHA512, digest};
 use shared_json::Value;
 
 use super::dispatch::{Incoming, resource_request, unanswered_method};
+use super::fairness::{self, Class};
 use super::health::health;
 use super::metrics::metrics;
 use super::streams;
-use crate::authn::{self, Peer, TokenSigner, User};
+use crate::authn::{self, Peer, User};
 use crate::authz::{self, Act};
 use crate::discovery;
 use crate::faults::{Asked, Fate};
@@ -35,8 +37,10 @@ use crate::message::payload::Payload;
 use crate::message::request::{ResourceRequest, Target, Verb, target};
 use crate::message::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use crate::openapi::{self, Document};
+use crate::request_counts::Labels;
 use crate::resources::Registry;
 use crate::server::Server;
+use crate::tokens::TokenSigner;
 
 /// How long a client may take to send a request: the real server ends one that is not long-running after that.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -63,6 +67,13 @@ where
     }
 }
 
+/// What is known of a request over a socket before it is carried out.
+#[derive(Default)]
+struct Noted {
+    class: Option<Class>,
+    labels: Option<Labels>,
+}
+
 /// The body of a request as soon as it is read; none for one that is too large or breaks off.
 type Whole = BoxFuture<'static, Option<Bytes>>;
 
@@ -80,7 +91,10 @@ async fn answer(server: Server, mut head: Parts, body: Whole) -> Response<Respon
         return streams::through_a_connection(server, head).await;
     }
     let upgrade = head.extensions.remove::<OnUpgrade>();
-    let response = match handle(server, &head, upgrade, body).await {
+    let began = server.state.clock.now();
+    let state = Arc::clone(&server.state);
+    let mut noted = Noted::default();
+    let mut response = match handle(server, &head, upgrade, body, &mut noted).await {
         Ok(response) => response,
         Err(error) => {
             let accepted = accept(header(&head, &ACCEPT), Offer::ERRORS).unwrap_or_default();
@@ -93,6 +107,15 @@ async fn answer(server: Server, mut head: Parts, body: Whole) -> Response<Respon
             respond::failure(&error, encoding)
         }
     };
+    if let Some(class) = noted.class {
+        class.write(response.headers_mut());
+    }
+    if let Some(labels) = noted.labels {
+        let took = Duration::try_from(state.clock.now().duration_since(began)).unwrap_or_default();
+        state
+            .request_counts
+            .note(&labels, response.status().as_u16(), took);
+    }
     respond::finish(response, &head.headers)
 }
 
@@ -106,6 +129,7 @@ async fn handle(
     head: &Parts,
     upgrade: Option<OnUpgrade>,
     body: Whole,
+    noted: &mut Noted,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = head.uri.query().unwrap_or_default();
     if !params::is_escaped_well(head.uri.path()) {
@@ -144,17 +168,8 @@ async fn handle(
     if let Some(refusal) = fate.refusal {
         return Err(refusal);
     }
-    let user = admit(&server, head, &path, &target, &params)?;
-    let body = match tokio::time::timeout(BODY_WAIT_MAX, body).await {
-        Ok(Some(body)) => body,
-        Ok(None) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
-        Err(_) => return Err(ApiError::unread_in_time()),
-    };
-    let local = head.extensions.get::<LocalObjects>();
-    let body = match local.and_then(|local| local.sent(&body)) {
-        Some(object) => Payload::of_object(object.clone()),
-        None => Payload::from(body),
-    };
+    let user = admit(&server, head, (&path, &target), &params, noted)?;
+    let body = received(head, body).await?;
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
@@ -174,7 +189,7 @@ async fn handle(
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
                 manager: manager(&params, agent),
                 pretty: is_pretty(&params, agent),
-                local: local.cloned(),
+                local: head.extensions.get::<LocalObjects>().cloned(),
                 is_remote: head.extensions.get::<Peer>().is_some(),
                 user_agent: agent.to_owned(),
                 params,
@@ -189,61 +204,112 @@ async fn handle(
         }
         Target::Metrics => Ok(metrics(&server)),
         Target::KeySet => key_set(&server, header(head, &ACCEPT)),
-        Target::OpenApiV2 => Ok(match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
-            Some(found) => published(found, head, None),
-            None => respond::silent(StatusCode::NOT_ACCEPTABLE),
-        }),
-        Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
-            Some(_) if !path.is_empty() && !openapi::takes_v3(header(head, &ACCEPT)) => {
-                respond::silent(StatusCode::NOT_ACCEPTABLE)
-            }
-            Some(found) => match elsewhere(&path, &found.hash, query) {
-                Some(place) => respond::moved(&place),
-                None => published(found, head, Some(query)),
-            },
-            None => respond::silent(StatusCode::NOT_FOUND),
-        }),
-        other => {
-            let offer = Offer {
-                protobuf: matches!(
-                    other,
-                    Target::CoreVersions | Target::Groups | Target::Group(_) | Target::GroupVersion(..)
-                ),
-                views: false,
-                tables: false,
-                aggregated: matches!(other, Target::CoreVersions | Target::Groups),
-            };
-            let asked = header(head, &ACCEPT);
-            if let Some(error) = unrouted(&other, asked, &server) {
-                return Err(error);
-            }
-            // Whoever asks for the version gets it as it is.
-            let mut accepted = if other == Target::Version {
-                Accepted::default()
-            } else {
-                accept(asked, offer).ok_or_else(not_acceptable)?
-            };
-            if is_pretty(&params, agent) && accepted.encoding == Encoding::Json {
-                accepted.encoding = Encoding::PrettyJson;
-            }
-            let Some(document) = document(&server, &other, accepted) else {
-                let known = matches!(&other, Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group));
-                return if known {
-                    Err(ApiError::no_such_resource())
-                } else {
-                    Ok(respond::page_not_found())
-                };
-            };
-            let bytes = Bytes::from(document.to_string());
-            let mut answer = respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]);
-            if accepted.aggregated {
-                answer
-                    .headers_mut()
-                    .insert(CONTENT_TYPE, aggregated_type(accepted.encoding));
-            }
-            Ok(answer)
-        }
+        Target::OpenApiV2 => Ok(open_api_v2(&server, head)),
+        Target::OpenApiV3(path) => Ok(open_api_v3(&server, head, &path)),
+        other => described(&server, head, &other, is_pretty(&params, agent)),
     }
+}
+
+/// The body of a request, once it is whole.
+///
+/// # Errors
+/// 413 for a body that is too large, 400 for one that does not come in time.
+async fn received(head: &Parts, body: Whole) -> Result<Payload, ApiError> {
+    let body = match tokio::time::timeout(BODY_WAIT_MAX, body).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+        Err(_) => return Err(ApiError::unread_in_time()),
+    };
+    let local = head.extensions.get::<LocalObjects>();
+    Ok(match local.and_then(|local| local.sent(&body)) {
+        Some(object) => Payload::of_object(object.clone()),
+        None => Payload::from(body),
+    })
+}
+
+fn open_api_v2(server: &Server, head: &Parts) -> Response<ResponseBody> {
+    match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
+        Some(found) => published(found, head, None),
+        None => respond::silent(StatusCode::NOT_ACCEPTABLE),
+    }
+}
+
+fn open_api_v3(server: &Server, head: &Parts, path: &str) -> Response<ResponseBody> {
+    let query = head.uri.query().unwrap_or_default();
+    match openapi::v3(&server.state.registry, path) {
+        Some(_) if !path.is_empty() && !openapi::takes_v3(header(head, &ACCEPT)) => {
+            respond::silent(StatusCode::NOT_ACCEPTABLE)
+        }
+        Some(found) => match elsewhere(path, &found.hash, query) {
+            Some(place) => respond::moved(&place),
+            None => published(found, head, Some(query)),
+        },
+        None => respond::silent(StatusCode::NOT_FOUND),
+    }
+}
+
+/// The answer of a path that describes the server: its version, its groups, their resources.
+fn described(
+    server: &Server,
+    head: &Parts,
+    target: &Target,
+    pretty: bool,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let asked = header(head, &ACCEPT);
+    let offer = Offer {
+        protobuf: matches!(
+            target,
+            Target::CoreVersions | Target::Groups | Target::Group(_) | Target::GroupVersion(..)
+        ),
+        views: false,
+        tables: false,
+        aggregated: matches!(target, Target::CoreVersions | Target::Groups),
+    };
+    if let Some(error) = unrouted(target, asked, server) {
+        return Err(error);
+    }
+    // The version is given as it is, whatever is asked for.
+    let mut accepted = if *target == Target::Version {
+        Accepted::default()
+    } else {
+        accept(asked, offer).ok_or_else(not_acceptable)?
+    };
+    if pretty && accepted.encoding == Encoding::Json {
+        accepted.encoding = Encoding::PrettyJson;
+    }
+    let Some(document) = document(server, target, accepted) else {
+        let known =
+            matches!(target, Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group));
+        return if known {
+            Err(ApiError::no_such_resource())
+        } else {
+            Ok(respond::page_not_found())
+        };
+    };
+    let bytes = Bytes::from(document.to_string());
+    if !accepted.aggregated {
+        return Ok(respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]));
+    }
+    // A client that has the groups and their resources already gets 304.
+    let hash = digest(&SHA512, &bytes);
+    let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let tag = format!("\"{hash}\"");
+    let mut answer = if header(head, &IF_NONE_MATCH) == tag {
+        respond::silent(StatusCode::NOT_MODIFIED)
+    } else {
+        let mut answer = respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]);
+        answer
+            .headers_mut()
+            .insert(CONTENT_TYPE, aggregated_type(accepted.encoding));
+        answer
+    };
+    let headers = answer.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    Ok(answer)
 }
 
 /// Resolves the paths that depend on the served resources: existing versions, and watchable resources.
@@ -345,14 +411,23 @@ fn aggregated_type(encoding: Encoding) -> HeaderValue {
 fn admit(
     server: &Server,
     head: &Parts,
-    path: &str,
-    target: &Target,
+    (path, target): (&str, &Target),
     params: &Params,
+    noted: &mut Noted,
 ) -> Result<Arc<User>, ApiError> {
     let Some(peer) = head.extensions.get::<Peer>() else {
         return Ok(User::master());
     };
     let state = &server.state;
+    let is_stream = matches!(target, Target::Resource(request) if streams::ends_at_node(request));
+    noted.labels = Some(match target {
+        Target::Resource(request) => {
+            let apply = request.verb == Verb::Patch
+                && header(head, &CONTENT_TYPE).starts_with("application/apply-patch");
+            Labels::of_resource(request, apply, is_stream, params.dry_run)
+        }
+        _ => Labels::of_path(&head.method, path),
+    });
     let user = authn::authenticate(state, peer, &head.headers)?;
     let act = match target {
         Target::Resource(request) => {
@@ -374,6 +449,7 @@ fn admit(
         Some(meant) => authz::become_user(state, &user, meant, &act)?,
         None => user,
     };
+    noted.class = fairness::classify(state, &user, &act).filter(|_| !is_stream);
     authz::check(state, &user, &act)?;
     Ok(user)
 }

@@ -173,8 +173,11 @@ pub(crate) fn finish(mut response: Response<ResponseBody>, request: &HeaderMap) 
             Some(compressed) => {
                 head.headers
                     .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                head.headers
-                    .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+                let varies = head.headers.get(VARY).and_then(|vary| vary.to_str().ok());
+                if !varies.is_some_and(|vary| vary.contains("Accept-Encoding")) {
+                    head.headers
+                        .append(VARY, HeaderValue::from_static("Accept-Encoding"));
+                }
                 ResponseBody::whole(compressed)
             }
             None => ResponseBody::whole(bytes),

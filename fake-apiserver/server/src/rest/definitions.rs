@@ -69,3 +69,9 @@ pub(super) fn settle(state: &ServerState, group: &str) {
         }
     }
 }
+
+/// The table of the custom resource that a definition defines.
+pub(super) fn defined_table(definition: &Value) -> GroupResource {
+    let text = |path: &str| at(definition, path).and_then(Value::as_str).unwrap_or_default();
+    GroupResource::new(text("spec.group"), text("spec.names.plural"))
+}

@@ -11,11 +11,12 @@ use rules::strategy::Deletion;
 use shared_json::{Array, Value, json};
 use store::{GroupResource, Stored};
 
-use super::context::{Answer, Context, Shown};
-use super::read::{self, Page};
-use super::update::commit;
-use super::{conversion, options};
+use super::options;
+use super::read;
+use super::write::{attributes, replace};
 use crate::admission::{self, Attributes, Operation};
+use crate::context::{Answer, Context, Page, Shown};
+use crate::conversion;
 use crate::message::decode;
 use crate::message::params::Params;
 use crate::message::payload::Payload;
@@ -170,12 +171,6 @@ impl DeleteOptions {
     }
 }
 
-/// The table of the custom resource that a definition defines.
-pub(crate) fn defined_table(definition: &Value) -> GroupResource {
-    let text = |path: &str| at(definition, path).and_then(Value::as_str).unwrap_or_default();
-    GroupResource::new(text("spec.group"), text("spec.names.plural"))
-}
-
 /// Deletes the object that the path names.
 pub(crate) async fn delete(context: &Context, options: &DeleteOptions) -> Result<Answer, ApiError> {
     context.warnings.tell(warnings(&context.resource, options));
@@ -199,23 +194,18 @@ async fn attempt(
     let resource = &context.resource;
     check_preconditions(context, options, &existing.value)?;
     conversion::ready(context.state(), resource, std::slice::from_ref(existing)).await?;
+    // A deletion of a collection names no object.
+    let name = match context.request.verb {
+        Verb::DeleteCollection => "",
+        _ => &existing.key.name,
+    };
     let mut attributes = Attributes {
-        user: context.user.clone(),
-        operation: Operation::Delete,
-        resource: resource.clone(),
         subresource: String::new(),
         namespace: existing.key.namespace.to_string(),
-        // Who deletes a collection names none.
-        name: if context.request.verb == Verb::DeleteCollection {
-            String::new()
-        } else {
-            existing.key.name.to_string()
-        },
-        object: None,
         old: Some(conversion::from_storage(resource, existing.value.clone())),
         dry_run: options.dry_run,
         options: options.shown(),
-        warnings: context.warnings.clone(),
+        ..attributes(context, Operation::Delete, name)
     };
     if !options.judged {
         admission::mutate(&context.server, &mut attributes).await?;
@@ -239,7 +229,7 @@ async fn attempt(
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
-        Outcome::Mark(object) => match commit(context, existing, object, false)? {
+        Outcome::Mark(object) => match replace(context, existing, object, false)? {
             Some(stored) => (stored, false),
             None => return Ok(None),
         },
@@ -248,13 +238,13 @@ async fn attempt(
             if resource.strategy.ends_gracefully() {
                 // No time at all is a grace as well: it is written before the object goes.
                 mark(context, &mut object, 0);
-                match commit(context, existing, object.clone(), false)? {
+                match replace(context, existing, object.clone(), false)? {
                     Some(marked) => from = marked,
                     None => return Ok(None),
                 }
                 object = from.value.clone();
             }
-            match commit(context, &from, object, true)? {
+            match replace(context, &from, object, true)? {
                 Some(stored) => (stored, true),
                 None => return Ok(None),
             }

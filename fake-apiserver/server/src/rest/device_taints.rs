@@ -2,7 +2,7 @@
 
 use shared_json::{Value, json};
 
-use super::context::Context;
+use crate::context::Context;
 
 /// Gives the taints of a slice's devices the time, if they have none.
 pub(super) fn stamp(context: &Context, object: &mut Value) {

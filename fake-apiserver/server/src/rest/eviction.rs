@@ -7,12 +7,13 @@ use machinery::status::ApiError;
 use shared_json::{Value, json};
 use store::{Change, GroupResource, Stored};
 
-use super::context::{Answer, Context, Shown};
 use super::delete::{DeleteOptions, check_preconditions, delete};
 use super::ownership::Ownership;
 use super::subresource::{self, context_of, success};
 use super::subresource_body::{self, Taken};
-use super::update::{Update, update};
+use super::update::update;
+use super::write::Update;
+use crate::context::{Answer, Context, Shown};
 use crate::message::payload::Payload;
 use crate::message::request::Verb;
 

@@ -5,7 +5,7 @@ use pod_rules::field_error::FieldError;
 use rules::validation::go;
 use shared_json::Value;
 
-use super::context::Context;
+use crate::context::Context;
 use crate::message::decode;
 use crate::resources::Resource;
 

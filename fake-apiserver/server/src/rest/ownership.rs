@@ -8,8 +8,8 @@ use machinery::types::{self, Schema};
 use rules::strategy::StatusKeeps;
 use shared_json::Value;
 
-use super::context::Context;
-use super::conversion;
+use crate::context::Context;
+use crate::conversion;
 
 /// How a new version comes by its managed fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub(crate) async fn own(context: &Context, old: Option<&Value>, object: &mut Val
     loop {
         let mut tracked = object.clone();
         track(&mut tracked);
-        if !conversion::ask(context).await {
+        if !conversion::ask(context.state(), &context.resource, &context.asked).await {
             *object = tracked;
             return;
         }

@@ -10,11 +10,12 @@ use machinery::types::Schema;
 use pod_rules::field_error::FieldError;
 use shared_json::Value;
 
-use super::context::{Answer, Context};
-use super::create::{check_namespace, create_shaped};
-use super::incoming::{self, Patched};
+use super::create::create_shaped;
 use super::ownership::{Ownership, with_operation};
-use super::update::{Update, check_name, is_service_status, update};
+use super::update::{is_service_status, update};
+use super::write::{Update, check_name, check_namespace};
+use crate::context::{Answer, Context};
+use crate::incoming::{self, Patched};
 use crate::message::decode;
 use crate::message::params::FieldValidation;
 use crate::message::payload::Payload;

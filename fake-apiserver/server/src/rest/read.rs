@@ -1,7 +1,5 @@
 //! Get and list.
 
-use std::sync::Arc;
-
 use base64::DecodeError;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -13,9 +11,9 @@ use serde::Serialize;
 use shared_json::Value;
 use store::{ObjectKey, Revision, Scope, Stored};
 
-use super::context::Context;
 use super::field_selector::FieldSelector;
 use super::options;
+use crate::context::{Context, Page};
 
 /// Which objects of a collection are asked for.
 #[derive(Debug, Clone, Default)]
@@ -65,15 +63,6 @@ impl Selection {
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.labels.matches(string_map(object, "labels")) && self.fields.matches(object)
     }
-}
-
-/// A list, or a page of one.
-#[derive(Debug)]
-pub(crate) struct Page {
-    pub revision: Revision,
-    pub items: Vec<Arc<Stored>>,
-    pub continue_token: String,
-    pub remaining: Option<usize>,
 }
 
 /// The start of the next page; the text of `continue`, in the real server's form. Without a version it goes on at the newest one.

@@ -16,16 +16,18 @@ use pod_rules::field_error::FieldError;
 use rules::validation::metadata;
 use shared_json::{Array, Map, Value, json};
 
-use super::context::{Answer, Context, Shown};
-use super::kind_check::{self, SCHEME};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
 use super::subresource_body::Taken;
-use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, incoming, patch, subresource_body};
+use super::update::update;
+use super::write::{Update, check_name, registry_key};
+use super::{patch, subresource_body};
+use crate::context::{Answer, Context, Shown};
 use crate::encode::cells::label_selector_text;
+use crate::incoming::kind_check::{self, SCHEME};
 use crate::message::payload::Payload;
 use crate::message::request::Verb;
+use crate::{conversion, incoming};
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 

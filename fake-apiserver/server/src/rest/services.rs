@@ -7,7 +7,7 @@ use rules::strategy::service::{Pool, Refusal, allocate};
 use rules::validation::fields::Fields;
 use shared_json::Value;
 
-use super::context::Context;
+use crate::context::Context;
 
 /// The addresses and ports of the cluster's other services.
 struct Held<'a> {

@@ -7,14 +7,16 @@ use pod_rules::field_error::{FieldError, aggregate};
 use rules::strategy::copy_field;
 use shared_json::{Value, json};
 
-use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;
 use super::subresource_body::{self, Taken};
-use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, eviction, incoming, original_body, read, scale};
+use super::update::update;
+use super::write::{Update, attributes, check_name, registry_key};
+use super::{eviction, original_body, read, scale};
 use crate::admission::{self, Attributes, Operation};
+use crate::context::{Answer, Context, Shown, Warnings};
 use crate::message::payload::Payload;
 use crate::message::request::Verb;
+use crate::{conversion, incoming};
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
@@ -120,32 +122,12 @@ pub(crate) async fn judge_connection(context: &Context, options: Value) -> Resul
 
 async fn judge_as(context: &Context, operation: Operation, object: Value) -> Result<Value, ApiError> {
     let name = match context.request.name.as_str() {
-        "" => object.name(),
-        name => name,
-    };
-    let options = match operation {
-        Operation::Connect => Value::Null,
-        _ => admission::options(&context.params, "CreateOptions"),
+        "" => object.name().to_owned(),
+        name => name.to_owned(),
     };
     let mut attributes = Attributes {
-        user: context.user.clone(),
-        operation,
-        resource: context.resource.clone(),
-        // What follows the name of a subresource is a path within it.
-        subresource: context
-            .request
-            .subresource
-            .split('/')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-        namespace: context.request.namespace.clone(),
-        name: name.to_owned(),
         object: Some(object),
-        old: None,
-        dry_run: context.params.dry_run,
-        options,
-        warnings: context.warnings.clone(),
+        ..attributes(context, operation, &name)
     };
     admission::judge_posted(&context.server, &mut attributes).await?;
     Ok(attributes.object.take().unwrap_or_default())

@@ -5,8 +5,8 @@ use machinery::status::ApiError;
 use machinery::types;
 use shared_json::Value;
 
-use super::context::Context;
-use super::{incoming, kind_check};
+use crate::context::Context;
+use crate::incoming::{self, kind_check};
 use crate::message::payload::Payload;
 
 /// A kind that a subresource takes, as refusals name it.

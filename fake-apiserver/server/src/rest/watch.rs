@@ -15,12 +15,13 @@ use shared_json::json;
 use store::{BATCH_BYTES, Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
 use tokio::time::Instant;
 
-use super::context::{Context, Shown};
-use super::conversion;
 use super::read::{Selection, bad_version, check_not_future};
+use crate::context::{Context, Shown};
+use crate::conversion;
 use crate::encode::{self, Encoder, LocalForm};
 use crate::faults::{Asked, EventFate};
 use crate::message::request::ResourceRequest;
+use crate::request_counts::Labels;
 use crate::server::Server;
 
 /// About how many bytes are sent at once, if as many are there.
@@ -70,15 +71,19 @@ enum Line {
 /// The part of a watch over a socket.
 struct Remote {
     server: Server,
+    labels: Labels,
     /// When more is sent at the earliest.
     next_sent: Instant,
 }
 
 impl Remote {
-    fn new(server: &Server, now: Instant) -> Self {
+    fn new(server: &Server, request: &ResourceRequest, now: Instant) -> Self {
+        let labels = Labels::of_resource(request, false, false, false);
+        server.state.request_counts.begin(&labels);
         server.state.remote_watches.fetch_add(1, Ordering::Relaxed);
         Self {
             server: server.clone(),
+            labels,
             next_sent: now,
         }
     }
@@ -93,6 +98,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
+        self.server.state.request_counts.end(&self.labels);
         self.server.state.remote_watches.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -176,7 +182,9 @@ pub(crate) async fn watch(
         request: context.request.clone(),
         user_agent,
         local: context.local.clone(),
-        remote: context.is_remote.then(|| Remote::new(&context.server, now)),
+        remote: context
+            .is_remote
+            .then(|| Remote::new(&context.server, &context.request, now)),
         watcher,
         asks,
         shares,

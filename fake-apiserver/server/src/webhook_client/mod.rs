@@ -1,15 +1,16 @@
 //! Calls a webhook: a POST of JSON over HTTPS, to a URL or to a service.
 
+mod pool;
 mod tls;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
+use http::response::Parts;
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
@@ -21,6 +22,9 @@ use store::{GroupResource, ObjectKey, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+
+pub(crate) use pool::Connections;
+use pool::{Key, Sender};
 
 use crate::message::TYPE_META;
 
@@ -233,6 +237,7 @@ impl Service {
 /// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
 pub(crate) async fn post(
     store: &Store,
+    connections: &Connections,
     config: &ClientConfig,
     document: &Value,
     timeout: Duration,
@@ -244,7 +249,7 @@ pub(crate) async fn post(
     })?;
     let failed = |why: String| posted(&place.url, why);
     // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
-    let exchange = Box::pin(exchange(&place, &config.bundle, document, timeout));
+    let exchange = Box::pin(exchange(connections, &place, &config.bundle, document, timeout));
     match tokio::time::timeout(timeout, exchange).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),
@@ -259,58 +264,31 @@ enum Failure {
 }
 
 async fn exchange(
+    connections: &Connections,
     place: &Place,
     bundle: &[u8],
     document: &Value,
     timeout: Duration,
 ) -> Result<Value, Failure> {
-    let tls = tls::client_config(bundle).map_err(Failure::Answer)?;
-    let target = if place.address.contains(':') {
-        format!("[{}]:{}", place.address, place.port)
-    } else {
-        format!("{}:{}", place.address, place.port)
+    let key = Key::new(place, bundle);
+    let request = || {
+        Request::post(format!("{}?timeout={}s", place.path, timeout.as_secs()))
+            .header(HOST, target(place))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(document.to_string())))
+            .map_err(|error| Failure::Transport(error.to_string()))
     };
-    let dialled = |why: &str| Failure::Transport(format!("dial tcp {target}: {why}"));
-    let stream = TcpStream::connect((place.address.as_str(), place.port))
-        .await
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
-            _ => dialled(&error.to_string()),
-        })?;
-    let name = match place.server_name.parse::<IpAddr>() {
-        Ok(address) => ServerName::from(address),
-        Err(_) => {
-            ServerName::try_from(place.server_name.clone()).map_err(|error| dialled(&error.to_string()))?
-        }
+    let kept = match connections.take(&key) {
+        Some(sender) => Some(answered(sender, request()?).await),
+        None => None,
     };
-    let stream = TlsConnector::from(Arc::clone(&tls)).connect(name, stream).await;
-    let stream =
-        stream.map_err(|error| Failure::Transport(format!("tls: failed to verify certificate: {error}")))?;
-    let broken = |error: hyper::Error| Failure::Transport(error.to_string());
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let request = Request::post(format!("{}?timeout={}s", place.path, timeout.as_secs()))
-        .header(HOST, target.as_str())
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(document.to_string())))
-        .map_err(|error| Failure::Transport(error.to_string()))?;
-    let answering = async {
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body
-            .map_err(|error| Failure::Transport(error.to_string()))?
-            .to_bytes();
-        Ok((head, body))
+    // A kept connection may have been closed meanwhile: that is seen when it is used.
+    let answer = match kept {
+        None | Some(Err(Broken::Unanswered(_))) => answered(connect(place, bundle).await?, request()?).await,
+        Some(answer) => answer,
     };
-    tokio::pin!(connection, answering);
-    let (head, body) = tokio::select! {
-        biased;
-        answer = &mut answering => answer?,
-        ended = &mut connection => {
-            ended.map_err(broken)?;
-            answering.await?
-        }
-    };
+    let (sender, head, body) = answer.map_err(|broken| Failure::Transport(broken.to_string()))?;
+    connections.keep(key, sender);
     let code = head.status;
     if !code.is_success() {
         return Err(Failure::Answer(said(&body).unwrap_or_else(|| refused(code))));
@@ -324,6 +302,78 @@ async fn exchange(
         )));
     }
     decoded(&body).map_err(Failure::Answer)
+}
+
+/// Host and port as the address of a connection.
+fn target(place: &Place) -> String {
+    if place.address.contains(':') {
+        format!("[{}]:{}", place.address, place.port)
+    } else {
+        format!("{}:{}", place.address, place.port)
+    }
+}
+
+/// Opens a connection, which a task of its own drives.
+async fn connect(place: &Place, bundle: &[u8]) -> Result<Sender, Failure> {
+    let tls = tls::client_config(bundle).map_err(Failure::Answer)?;
+    let dialled = |why: &str| Failure::Transport(format!("dial tcp {}: {why}", target(place)));
+    let stream = TcpStream::connect((place.address.as_str(), place.port))
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
+            _ => dialled(&error.to_string()),
+        })?;
+    // The end of a question must not wait for the acknowledgement of its beginning.
+    stream
+        .set_nodelay(true)
+        .map_err(|error| dialled(&error.to_string()))?;
+    let name = match place.server_name.parse::<IpAddr>() {
+        Ok(address) => ServerName::from(address),
+        Err(_) => {
+            ServerName::try_from(place.server_name.clone()).map_err(|error| dialled(&error.to_string()))?
+        }
+    };
+    let stream = TlsConnector::from(tls).connect(name, stream).await;
+    let stream =
+        stream.map_err(|error| Failure::Transport(format!("tls: failed to verify certificate: {error}")))?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Failure::Transport(error.to_string()))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a webhook has ended");
+        }
+    });
+    Ok(sender)
+}
+
+/// Why there is no whole answer.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    /// The connection ended before the answer began.
+    #[error("{}", unanswered(.0))]
+    Unanswered(hyper::Error),
+    #[error("{0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Go says this of a connection that was closed without an answer.
+fn unanswered(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() {
+        return "EOF".to_owned();
+    }
+    error.to_string()
+}
+
+/// Sends a request and reads the answer to its end. The connection can be used again then.
+async fn answered(
+    mut sender: Sender,
+    request: Request<Full<Bytes>>,
+) -> Result<(Sender, Parts, Bytes), Broken> {
+    let answer = sender.send_request(request).await;
+    let (head, body) = answer.map_err(Broken::Unanswered)?.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    Ok((sender, head, body.map_err(Broken::Body)?.to_bytes()))
 }
 
 /// An answer, which the real server reads as it reads a request: YAML will do.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::table::{CRATES, TANGLES};
+use super::table::CRATES;
 
-/// Each crate with its imports, and the known circles of modules.
+/// Each crate with its imports.
 pub(super) fn of_table() -> String {
     let width = CRATES.iter().map(|row| row.name.len()).max().unwrap_or_default();
     let mut out = String::from("```text\n");
@@ -15,9 +15,6 @@ pub(super) fn of_table() -> String {
             row.imports.join(" ")
         };
         writeln!(out, "{:width$}  →  {imports}", row.name).expect("text");
-    }
-    for (name, modules) in TANGLES {
-        writeln!(out, "known circle in {name}: {}", modules.join(" ")).expect("text");
     }
     out.push_str("```\n");
     out

@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use crate::admission::Operation;
     use crate::authn::User;
+    use crate::context::Warnings;
     use crate::resources::Registry;
-    use crate::rest::context::Warnings;
 
     fn attributes() -> Attributes {
         let resource = Registry::default()

@@ -10,9 +10,9 @@ use shared_json::Value;
 use store::{GroupResource, ObjectKey, Stored};
 
 use super::conditions;
-use super::local::WebhookKind;
 use crate::admission::Attributes;
 use crate::admission::authorizer;
+use crate::local_webhook::WebhookKind;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::webhook_client::ClientConfig;

@@ -1,19 +1,17 @@
-//! Admission webhooks: those registered in this process ([`local`]), and those that configurations in the store name
+//! Admission webhooks: those registered in this process ([`crate::local_webhook`]), and those that configurations in the store name
 //! ([`configuration`]), which are called over HTTPS ([`crate::webhook_client`]).
 //!
 //! [`conditions`] are the match conditions of a write, [`review`] builds the question, [`verdict`] applies the answer.
 
 mod conditions;
 mod configuration;
-mod local;
 mod review;
 mod verdict;
 
 use shared_json::Value;
 
-pub use local::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
-
 use super::Attributes;
+use crate::local_webhook::{Webhook, WebhookKind};
 use crate::server::Server;
 use crate::webhook_client::post;
 use configuration::{Concern, Configured};
@@ -23,9 +21,17 @@ use verdict::Verdict;
 /// Whether a webhook, in this process or configured, is to be asked about a write.
 pub(super) fn concerns(server: &Server, attributes: &Attributes) -> bool {
     let state = &server.state;
-    state.webhooks.iter().any(|webhook| webhook.concerns(attributes))
+    state.webhooks.iter().any(|webhook| reviews(webhook, attributes))
         || configuration::any(state, WebhookKind::Mutating)
         || configuration::any(state, WebhookKind::Validating)
+}
+
+fn reviews(webhook: &Webhook, attributes: &Attributes) -> bool {
+    webhook.concerns(
+        &attributes.resource,
+        &attributes.subresource,
+        attributes.operation.as_str(),
+    )
 }
 
 /// Asks every webhook of one kind that is concerned: first those of this process, then the configured ones, in order.
@@ -35,7 +41,7 @@ pub(super) async fn call(
     kind: WebhookKind,
 ) -> Result<(), ApiError> {
     for webhook in &server.state.webhooks {
-        if webhook.kind != kind || !webhook.concerns(attributes) {
+        if webhook.kind != kind || !reviews(webhook, attributes) {
             continue;
         }
         let asked = review::of(server, attributes, &Concern::direct(attributes));
@@ -133,7 +139,15 @@ async fn ask_about(
         return Err(ApiError::bad_request(message));
     }
     let asked = review::of(server, attributes, concern);
-    let answered = match post(&server.state.store, &webhook.client, &asked.body, webhook.timeout).await {
+    let answered = match post(
+        &server.state.store,
+        &server.state.webhook_connections,
+        &webhook.client,
+        &asked.body,
+        webhook.timeout,
+    )
+    .await
+    {
         Ok(answer) => Verdict::read_review(webhook, kind, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };

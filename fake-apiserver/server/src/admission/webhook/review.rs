@@ -4,8 +4,8 @@ use shared_json::{Value, json};
 
 use super::configuration::Concern;
 use crate::admission::Attributes;
+use crate::conversion;
 use crate::resources::Resource;
-use crate::rest::conversion;
 use crate::server::Server;
 
 /// A question, and the id that its answer must name.

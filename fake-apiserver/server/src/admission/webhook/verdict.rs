@@ -10,12 +10,12 @@ use machinery::types;
 use shared_json::{Map, Value};
 
 use super::configuration::{Concern, Configured};
-use super::local::WebhookKind;
 use super::review::{Review, from_version, in_version};
 use crate::admission::Attributes;
+use crate::context::Warnings;
+use crate::incoming::kind_check::{SCHEME, readable};
+use crate::local_webhook::WebhookKind;
 use crate::resources::Resource;
-use crate::rest::context::Warnings;
-use crate::rest::kind_check::{SCHEME, readable};
 
 /// The reasons that a `Status` may give.
 const REASONS: [&str; 19] = [

@@ -17,10 +17,11 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
+use crate::context::Context;
 use crate::message::body::ResponseBody;
 use crate::message::request::{ResourceRequest, Verb};
 use crate::message::respond;
-use crate::rest::{self, context::Context};
+use crate::rest;
 use handshake::{Protocol, Wire};
 use machinery::status::ApiError;
 use node_access::{Refused, Wants, failure};

@@ -8,7 +8,7 @@ use machinery::status::ApiError;
 use shared_json::Value;
 use store::{GroupResource, ObjectKey};
 
-use crate::rest::context::Context;
+use crate::context::Context;
 
 /// In which order the server tries a node's addresses (`--kubelet-preferred-address-types`).
 const PREFERRED: [&str; 5] = [

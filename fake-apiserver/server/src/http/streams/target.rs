@@ -12,8 +12,8 @@ use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey};
 
 use crate::admission;
+use crate::context::Context;
 use crate::message::params::unescape;
-use crate::rest::context::Context;
 
 /// A pod's node.
 pub(super) struct Node {

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use client_kit::SharedClock;
 use jiff::Timestamp;
-use store::{Change, GroupResource, ObjectKey, Revision, Stored};
+use store::{Change, GroupResource, ObjectKey, Revision, Store, Stored};
 use tokio::sync::Notify;
-
-use crate::server::ServerState;
 
 /// The default lifetime of events.
 pub const EVENT_LIFE: Duration = Duration::from_secs(3600);
@@ -67,18 +66,23 @@ impl Expiry {
 }
 
 /// Deletes events that have not been written for `life`, until dropped. Those that are there already live as long from now on.
-pub(crate) async fn expire_events(state: Arc<ServerState>, life: Duration) {
-    if let Ok(list) = state.store.list(&table(), None, None, None) {
+pub(crate) async fn expire_events(
+    store: Arc<Store>,
+    clock: SharedClock,
+    expiry: Arc<Expiry>,
+    life: Duration,
+) {
+    if let Ok(list) = store.list(&table(), None, None, None) {
         for stored in &list.items {
-            state.expiry.note(&table(), stored, state.clock.now());
+            expiry.note(&table(), stored, clock.now());
         }
     }
     loop {
-        let Some(oldest) = state.expiry.oldest() else {
-            state.expiry.first.notified().await;
+        let Some(oldest) = expiry.oldest() else {
+            expiry.first.notified().await;
             continue;
         };
-        let now = state.clock.now();
+        let now = clock.now();
         let left = oldest
             .saturating_add(life)
             .ok()
@@ -91,13 +95,13 @@ pub(crate) async fn expire_events(state: Arc<ServerState>, life: Duration) {
         let Ok(until) = now.saturating_sub(life) else {
             return;
         };
-        for written in state.expiry.take(until) {
+        for written in expiry.take(until) {
             let key = &written.key;
             // One that was written again lives on, and is known by that write.
-            let found = state.store.get(&table(), key);
+            let found = store.get(&table(), key);
             if let Some(stored) = found.filter(|stored| stored.revision == written.revision) {
                 let change = Change::Delete(stored.value.clone());
-                let deleted = state.store.commit(&table(), key, Some(stored.revision), change);
+                let deleted = store.commit(&table(), key, Some(stored.revision), change);
                 tracing::trace!(name = %key.name, deleted = deleted.is_ok(), "an event has expired");
             }
         }

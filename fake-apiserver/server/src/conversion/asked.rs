@@ -9,7 +9,7 @@ use shared_json::Value;
 
 use super::webhook::{convert, hook};
 use crate::resources::Resource;
-use crate::rest::context::Context;
+use crate::server::ServerState;
 
 /// The conversions that a request has asked of its webhook, and those that it lacks.
 #[derive(Debug, Default)]
@@ -52,19 +52,19 @@ pub(crate) fn asks(resource: &Resource) -> bool {
     hook(resource).is_some()
 }
 
-/// Asks the webhook for the missing conversions. False if none is missing.
-pub(crate) async fn ask(context: &Context) -> bool {
-    let open = context.asked.take_open();
-    let Some(hook) = hook(&context.resource).filter(|_| !open.is_empty()) else {
+/// Asks the webhook of a resource for the missing conversions. False if none is missing.
+pub(crate) async fn ask(state: &ServerState, resource: &Resource, asked: &Asked) -> bool {
+    let open = asked.take_open();
+    let Some(hook) = hook(resource).filter(|_| !open.is_empty()) else {
         return false;
     };
     for (object, version) in open {
-        let answer = convert(context.state(), hook, &[&object], &version, false).await;
+        let answer = convert(state, hook, &[&object], &version, false).await;
         let answer = answer.map_err(|error| error.message).and_then(|converted| {
             let first = converted.into_iter().next();
             first.ok_or_else(|| "the webhook gave nothing back".to_owned())
         });
-        context.asked.know(object, version, answer);
+        asked.know(object, version, answer);
     }
     true
 }

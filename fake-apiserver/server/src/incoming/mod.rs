@@ -1,5 +1,7 @@
 //! Bringing a client's object into shape: the right kind, no unknown fields, defaults filled in.
 
+pub(crate) mod kind_check;
+
 use std::sync::Arc;
 
 use machinery::go_json;
@@ -10,12 +12,12 @@ use pod_rules::field_error::FieldError;
 use rules::validation::embedded;
 use shared_json::Value;
 
-use super::context::Context;
-use super::kind_check::{Mismatch, check};
+use crate::context::Context;
 use crate::message::decode;
 use crate::message::params::FieldValidation;
 use crate::message::payload::Payload;
 use crate::resources::Resource;
+use kind_check::{Mismatch, check};
 
 /// How much of a body a refusal quotes, in bytes.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -88,7 +90,7 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
 }
 
 /// The refusal of a body that is no object of any kind.
-pub(super) fn unrecognized(kind: &str, complaint: &str, body: &[u8]) -> ApiError {
+pub(crate) fn unrecognized(kind: &str, complaint: &str, body: &[u8]) -> ApiError {
     ApiError::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {complaint} ({})",
         summary(body)
@@ -217,7 +219,7 @@ pub(crate) fn tell_unknown(context: &Context, unknown: &[String]) -> Result<(), 
 }
 
 /// The outcome of complaints about fields: warnings, nothing, or an error where the client asked for strictness.
-pub(super) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<String>, String> {
+pub(crate) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<String>, String> {
     match context.params.field_validation {
         FieldValidation::Strict if !complaints.is_empty() => {
             Err(format!("{STRICT}: {}", complaints.join(", ")))

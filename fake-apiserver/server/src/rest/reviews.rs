@@ -8,12 +8,14 @@ use pod_rules::names;
 use rules::validation::go;
 use shared_json::{Array, Map, Name, Value, json};
 
-use super::{Act, decision, is_master, rbac};
-use crate::authn::{self, User};
+use super::ownership;
+use super::token_review;
+use crate::authn::User;
+use crate::authz::{Act, decision, is_master, rbac};
+use crate::context::{Answer, Context, Shown};
+use crate::incoming;
 use crate::message::payload::Payload;
 use crate::resources::Resource;
-use crate::rest::context::{Answer, Context, Shown};
-use crate::rest::{incoming, ownership};
 
 /// Whether creating an object of this resource asks something.
 pub(crate) fn is_review(resource: &Resource) -> bool {
@@ -38,7 +40,7 @@ pub(crate) fn answer(context: &Context, body: &Payload) -> Result<Answer, ApiErr
     }
     settle(context, &mut review);
     let status = match context.resource.kind.as_str() {
-        "TokenReview" => authn::review_token(context, &review)?,
+        "TokenReview" => token_review::status(context, &review)?,
         "SelfSubjectReview" => {
             review["metadata"] = json!({"creationTimestamp": context.state().now()});
             json!({"userInfo": context.user.info()})

@@ -174,7 +174,7 @@ const RETIRED: [(&str, &str, &[&str]); 15] = [
 ];
 
 /// Whether the real server has a built-in type of this name.
-pub(super) fn is_registered(api_version: &str, kind: &str) -> bool {
+pub(crate) fn is_registered(api_version: &str, kind: &str) -> bool {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     // Every kind has a list of its own.
     let listed = kind.strip_suffix("List").unwrap_or(kind);
@@ -183,7 +183,7 @@ pub(super) fn is_registered(api_version: &str, kind: &str) -> bool {
 }
 
 /// The complaint about a kind that there is not.
-pub(super) fn unregistered(api_version: &str, kind: &str) -> String {
+pub(crate) fn unregistered(api_version: &str, kind: &str) -> String {
     format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\"")
 }
 

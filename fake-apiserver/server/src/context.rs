@@ -6,10 +6,10 @@ use client_kit::LocalObjects;
 use http::StatusCode;
 use machinery::status::ApiError;
 use shared_json::Value;
-use store::{GroupResource, ObjectKey, Stored};
+use store::{GroupResource, ObjectKey, Revision, Stored};
 
-use super::conversion::Asked;
 use crate::authn::User;
+use crate::conversion::Asked;
 use crate::message::negotiate::Accepted;
 use crate::message::params::Params;
 use crate::message::payload::Payload;
@@ -122,4 +122,13 @@ impl Answer {
             object,
         }
     }
+}
+
+/// A list, or a page of one.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub revision: Revision,
+    pub items: Vec<Arc<Stored>>,
+    pub continue_token: String,
+    pub remaining: Option<usize>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use shared_json::Value;
 
-use crate::admission::Attributes;
+use crate::resources::Resource;
 
 /// Answers an `AdmissionReview` (`admission.k8s.io/v1`) with its response filled in. The client reaches the server
 /// that asks.
@@ -51,18 +51,18 @@ fn covers(list: &[String], value: &str) -> bool {
 }
 
 impl Webhook {
-    pub(in crate::admission) fn concerns(&self, attributes: &Attributes) -> bool {
-        let resource = &attributes.resource;
-        let path = if attributes.subresource.is_empty() {
+    /// Whether it reviews this operation (`CREATE`, `UPDATE`, …) on a resource, or on a subresource of it that is not empty.
+    pub(crate) fn concerns(&self, resource: &Resource, subresource: &str, operation: &str) -> bool {
+        let path = if subresource.is_empty() {
             resource.plural.clone()
         } else {
-            format!("{}/{}", resource.plural, attributes.subresource)
+            format!("{}/{subresource}", resource.plural)
         };
         self.rules.iter().any(|rule| {
             covers(&rule.groups, &resource.group)
                 && covers(&rule.versions, &resource.version)
                 && covers(&rule.resources, &path)
-                && covers(&rule.operations, attributes.operation.as_str())
+                && covers(&rule.operations, operation)
         })
     }
 }
