@@ -19,7 +19,7 @@ use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::Manager;
 use crate::kit::RetryDelays;
-use crate::metrics::Metrics;
+use crate::metrics::{IS_LEADER, Metrics};
 use crate::webhook::{Surroundings, WebhookCaches};
 use crate::workloads::{ALL, Crd, Options, Settings};
 
@@ -297,7 +297,10 @@ async fn lead(
     stop: impl Future,
 ) -> Result<(), ProcessError> {
     let lease = flags.text("leader-election-id").to_owned();
-    let master = |value| metrics.set("leader_election_master_status", &[("name", &lease)], value);
+    let master = |value| {
+        metrics.set("leader_election_master_status", &[("name", &lease)], value);
+        metrics.set(IS_LEADER, &[], value);
+    };
     let moment = u64::try_from(clock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
     let us = format!(
         "{}_{}",
