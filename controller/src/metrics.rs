@@ -14,8 +14,11 @@ const TIME_BOUNDS_S: [f64; 32] = [
 /// A name, what Prometheus calls its kind, and what it says.
 pub type Family = (&'static str, &'static str, &'static str);
 
+/// OpenKruise's own gauge of the leader: 1 while this process leads.
+pub(crate) const IS_LEADER: &str = "kruise_manager_is_leader";
+
 /// The metrics of all controllers.
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     (
         "controller_runtime_active_workers",
         "gauge",
@@ -36,6 +39,7 @@ const FAMILIES: [Family; 7] = [
         "counter",
         "Total number of reconciliations per controller",
     ),
+    (IS_LEADER, "gauge", "Gauge the leader of kruise-manager"),
     (
         "leader_election_master_status",
         "gauge",
@@ -151,7 +155,10 @@ impl Metrics {
                 if std::mem::take(&mut head) {
                     let _infallible = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
                 }
-                let _infallible = writeln!(out, "{name}{{{pairs}}} {value}");
+                let _infallible = match pairs.as_str() {
+                    "" => writeln!(out, "{name} {value}"),
+                    pairs => writeln!(out, "{name}{{{pairs}}} {value}"),
+                };
             }
         }
         let (name, kind, help) = TIME;
@@ -182,6 +189,7 @@ mod tests {
         let metrics = Metrics::default();
         assert_eq!(metrics.text([]), "");
         metrics.set("workqueue_depth", &[("name", "a\"b")], 2.0);
+        metrics.set(IS_LEADER, &[], 1.0);
         metrics.reconciled("cloneset-controller", "success", Duration::from_millis(30));
         metrics.reconciled("cloneset-controller", "error", Duration::from_millis(70));
         assert_eq!(
@@ -192,6 +200,8 @@ mod tests {
         for line in [
             "# TYPE workqueue_depth gauge",
             "workqueue_depth{name=\"a\\\"b\"} 2",
+            "# TYPE kruise_manager_is_leader gauge",
+            "kruise_manager_is_leader 1",
             "controller_runtime_reconcile_total{controller=\"cloneset-controller\",result=\"success\"} 1",
             "controller_runtime_reconcile_errors_total{controller=\"cloneset-controller\"} 1",
             "controller_runtime_reconcile_time_seconds_bucket{controller=\"cloneset-controller\",le=\"0.025\"} 0",

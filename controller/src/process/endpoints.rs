@@ -134,4 +134,28 @@ mod tests {
         };
         assert_eq!(answer(path, &state).map(|(status, _, _)| status.as_u16()), status);
     }
+
+    /// OpenKruise's own metrics.
+    #[rstest]
+    #[case("kruise_manager_is_leader", "gauge", &[])]
+    #[case("namespace_deletion_protection", "counter", &["name", "username"])]
+    #[case("crd_deletion_protection", "counter", &["name", "username"])]
+    #[case("workload_deletion_protection", "counter", &["kind_namespace_name", "username"])]
+    #[case("pod_unavailable_budget", "counter", &["kind_namespace_name", "username"])]
+    #[case("cloneset_scale_expectation_leakage", "counter", &["namespace", "name"])]
+    fn metrics_have_openkruises_names(
+        #[case] name: &'static str,
+        #[case] kind: &str,
+        #[case] labels: &[&str],
+    ) {
+        let state = State {
+            metrics: Arc::default(),
+            webhooks_ready: Arc::default(),
+        };
+        let pairs: Vec<(&str, &str)> = labels.iter().map(|label| (*label, "x")).collect();
+        state.metrics.add(name, &pairs, 1.0);
+        let (_, _, text) = answer("/metrics", &state).unwrap();
+        let head = format!("# TYPE {name} {kind}");
+        assert!(text.lines().any(|line| line == head), "{text}");
+    }
 }

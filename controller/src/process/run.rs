@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tower::limit::ConcurrencyLimitLayer;
 
 use super::configurations::{self, Reach};
+use super::definitions::{kinds_without_definition, settle_gates, wait_for_definitions};
 use super::election::{Election, Timings};
 use super::flag_table;
 use super::flags::Flags;
@@ -21,22 +22,14 @@ use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::Manager;
 use crate::kit::RetryDelays;
-use crate::metrics::Metrics;
+use crate::metrics::{IS_LEADER, Metrics};
 use crate::webhook::{Surroundings, WebhookCaches};
-use crate::workloads::{ALL, Crd, Options, Settings};
+use crate::workloads::{Options, Settings};
 
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The first delay after that has failed; each further one is twice as long, up to `LOOK_AGAIN`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
-/// How often the definitions are asked for that have to be there.
-const DEFINITION_RETRY: Duration = Duration::from_secs(2);
-/// How long to wait before each further question for a definition that a gate needs (OpenKruise: the same, ±10 %).
-const GATE_DEFINITION_RETRIES: [Duration; 3] = [
-    Duration::from_millis(500),
-    Duration::from_millis(2_500),
-    Duration::from_millis(12_500),
-];
 
 /// What the environment says, under OpenKruise's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -306,7 +299,10 @@ async fn lead(
     stop: impl Future,
 ) -> Result<(), ProcessError> {
     let lease = flags.text("leader-election-id").to_owned();
-    let master = |value| metrics.set("leader_election_master_status", &[("name", &lease)], value);
+    let master = |value| {
+        metrics.set("leader_election_master_status", &[("name", &lease)], value);
+        metrics.set(IS_LEADER, &[], value);
+    };
     let moment = u64::try_from(clock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
     let us = format!(
         "{}_{}",
@@ -329,10 +325,12 @@ async fn lead(
     master(0.0);
     let elected = async {
         let left_out = wait_for_definitions(&client).await;
-        let options = Options {
+        let mut options = Options {
             left_out,
             ..options.await
         };
+        let without = kinds_without_definition(&client, &options).await;
+        options.left_out.extend(without);
         count_workers(&options);
         if let Some(election) = &mut election {
             tracing::info!(lease, identity = us, "waiting for the lease");
@@ -391,106 +389,12 @@ fn count_workers(options: &Options) {
     }
 }
 
-/// The definitions of all kinds.
-fn definitions() -> impl Iterator<Item = &'static Crd> {
-    ALL.iter().flat_map(|workload| workload.crds)
-}
-
-/// Waits until the API server serves the definitions that no gate switches. Gives the names of the kinds that are left out, as OpenKruise
-/// leaves them out: the server has other kinds of their version, which an older installation brought. They count from the next start.
-async fn wait_for_definitions(client: &Client) -> Vec<&'static str> {
-    let wanted = ALL.iter().flat_map(|workload| {
-        let definitions = workload.crds.iter();
-        let definitions = definitions.filter(|definition| definition.gate.is_none());
-        definitions.map(|definition| (workload.name, definition))
-    });
-    // All that are missing are waited for together.
-    let waits = wanted.map(async |(kind, definition)| {
-        let is_served = wait_for_definition(client, definition).await;
-        if !is_served {
-            tracing::warn!("CustomResourceDefinition {} is not there", definition.name());
-        }
-        (!is_served).then_some(kind)
-    });
-    let left_out = futures::future::join_all(waits).await;
-    left_out.into_iter().flatten().collect()
-}
-
-/// Waits until the API server serves a definition, for good if it does not know the version at all. Whether it does in the end.
-async fn wait_for_definition(client: &Client, definition: &Crd) -> bool {
-    let mut retries = GATE_DEFINITION_RETRIES.iter();
-    let mut is_waiting = false;
-    loop {
-        let delay = match is_served(client, definition).await {
-            Some(true) => return true,
-            Some(false) => match retries.next() {
-                Some(delay) => *delay,
-                None => return false,
-            },
-            None => DEFINITION_RETRY,
-        };
-        if !std::mem::replace(&mut is_waiting, true) {
-            tracing::info!("waiting for CustomResourceDefinition {}", definition.name());
-        }
-        tokio::time::sleep(delay).await;
-    }
-}
-
-/// Whether the API server serves a definition's resource; nothing if it does not say.
-async fn is_served(client: &Client, definition: &Crd) -> Option<bool> {
-    let (version, plural) = definition.resource();
-    let list = client.list_api_group_resources(&version).await.ok()?;
-    Some(list.resources.iter().any(|resource| resource.name == plural))
-}
-
-/// Switches off the gates that need a definition which the API server does not serve. As in OpenKruise, a server that does
-/// not answer is taken to serve it, and a definition that comes later counts from the next start.
-async fn settle_gates(client: &Client, gates: &mut FeatureGates) {
-    let mut missing: Vec<_> = definitions()
-        .filter(|definition| definition.needed_by.iter().any(|gate| gates.is_on(gate)))
-        .collect();
-    let mut retries = GATE_DEFINITION_RETRIES.iter();
-    loop {
-        let mut not_served = Vec::new();
-        for definition in missing {
-            if is_served(client, definition).await == Some(false) {
-                not_served.push(definition);
-            }
-        }
-        missing = not_served;
-        // All that are missing are waited for together.
-        let Some(delay) = retries.next().filter(|_| !missing.is_empty()) else {
-            break;
-        };
-        tokio::time::sleep(*delay).await;
-    }
-    for definition in missing {
-        for gate in definition
-            .needed_by
-            .iter()
-            .copied()
-            .filter(|gate| gates.is_on(gate))
-            .collect::<Vec<_>>()
-        {
-            tracing::warn!(
-                gate,
-                "off: CustomResourceDefinition {} is not there",
-                definition.name()
-            );
-            gates.turn_off(gate);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use kube::client::Body;
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
+    use crate::workloads::ALL;
 
     const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
 
@@ -556,76 +460,5 @@ mod tests {
         let longest = Duration::from_secs(60);
         let delays = "--rate-limiter-base-delay=1s --rate-limiter-max-delay=1m";
         assert_eq!(of(delays), (3, None, false, RetryDelays { first, longest }));
-    }
-
-    /// The API server serves these resources of the two versions; the first questions are not answered.
-    #[rstest]
-    #[case::all("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 0, &[], 0)]
-    #[case::late("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets sidecarsets statefulsets", 2, &[], 2)]
-    #[case::of_an_older_installation("clonesets ephemeraljobs persistentpodstates uniteddeployments", "advancedcronjobs broadcastjobs daemonsets statefulsets", 0, &["sidecarset"], 15)]
-    #[case::several_are_waited_for_together("clonesets ephemeraljobs persistentpodstates uniteddeployments", "broadcastjobs daemonsets statefulsets", 0, &["advancedcronjob", "sidecarset"], 15)]
-    #[tokio::test(start_paused = true)]
-    async fn kinds_without_a_definition_are_left_out(
-        #[case] alpha: &'static str,
-        #[case] beta: &'static str,
-        #[case] unanswered: usize,
-        #[case] want: &[&str],
-        #[case] seconds: u64,
-    ) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let service = tower::service_fn(move |request: hyper::Request<Body>| {
-            let is_beta = request.uri().path().ends_with("v1beta1");
-            let names = if is_beta { beta } else { alpha };
-            let resources: Vec<_> = names
-                .split_whitespace()
-                .map(|name| json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []}))
-                .collect();
-            let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "x/v1", "resources": resources});
-            let is_answered = asked.fetch_add(1, Ordering::Relaxed) >= unanswered;
-            let answer = hyper::Response::builder().status(if is_answered { 200 } else { 404 });
-            std::future::ready(answer.body(Body::from(list.to_string().into_bytes())))
-        });
-        let began = tokio::time::Instant::now();
-        let left_out = wait_for_definitions(&Client::new(service, "default")).await;
-        assert_eq!((left_out, began.elapsed().as_secs()), (want.to_vec(), seconds));
-    }
-
-    /// The API server serves these resources from the question of that number on.
-    #[rstest]
-    #[case::there(Some((0, "clonesets imagepulljobs")), true, 1)]
-    #[case::established_meanwhile(Some((2, "clonesets imagepulljobs")), true, 3)]
-    #[case::missing(Some((0, "clonesets")), false, 4)]
-    #[case::no_answer(None, true, 1)]
-    #[tokio::test(start_paused = true)]
-    async fn a_gate_whose_definition_is_missing_is_off(
-        #[case] served: Option<(usize, &'static str)>,
-        #[case] on: bool,
-        #[case] expected: usize,
-    ) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&asked);
-        let service = tower::service_fn(move |_: hyper::Request<Body>| {
-            let number = counter.fetch_add(1, Ordering::Relaxed);
-            let names = served.map(|(from, names)| if number < from { "clonesets" } else { names });
-            let resources: Vec<_> = names
-                .unwrap_or_default()
-                .split_whitespace()
-                .map(|name| json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []}))
-                .collect();
-            let list = json!({
-                "kind": "APIResourceList", "apiVersion": "v1",
-                "groupVersion": "apps.kruise.io/v1alpha1", "resources": resources,
-            });
-            let answer = hyper::Response::builder().status(if names.is_some() { 200 } else { 503 });
-            std::future::ready(answer.body(Body::from(list.to_string().into_bytes())))
-        });
-        let needed = definitions().flat_map(|definition| definition.needed_by);
-        let others = needed.filter(|gate| **gate != PREDOWNLOAD);
-        let others: Vec<String> = others.map(|gate| format!("{gate}=false")).collect();
-        let text = format!("{PREDOWNLOAD}=true,{}", others.join(","));
-        let mut gates = FeatureGates::parse(&text).unwrap();
-        settle_gates(&Client::new(service, "default"), &mut gates).await;
-        assert_eq!(gates.is_on(PREDOWNLOAD), on);
-        assert_eq!(asked.load(Ordering::Relaxed), expected);
     }
 }

@@ -45,6 +45,13 @@ fn request(old: &Value) -> Value {
     Some("=Cascading and replicas 2>0")
 )]
 #[case::unknown_replicas(ON, "/validate-apps-replicaset", "Cascading", None, None)]
+#[case::row_9(
+    ON,
+    "/validate-apps-kruise-io-v1alpha1-uniteddeployment",
+    "Cascading",
+    Some(2),
+    Some("=Cascading and replicas 2>0")
+)]
 #[case::row_15(ON, "/validate-namespace", "Always", None, Some("=Always"))]
 #[case::row_16(ON, "/validate-customresourcedefinition", "Always", None, Some("=Always"))]
 #[case::row_17(
@@ -94,6 +101,30 @@ async fn deletions(
             );
         }
     }
+}
+
+/// Row 23: no webhook is asked about the deletion of a DaemonSet, of either group.
+#[test]
+fn daemon_sets_are_not_protected() {
+    let asked = crate::webhook::rules()
+        .filter(|rule| rule.operations.contains(&"DELETE"))
+        .flat_map(|rule| rule.resources);
+    let asked: Vec<&str> = asked.copied().collect();
+    assert!(
+        asked.contains(&"statefulsets") && !asked.contains(&"daemonsets"),
+        "{asked:?}"
+    );
+}
+
+/// Row 26.
+#[tokio::test]
+async fn a_dry_run_is_refused_too() {
+    let surroundings = Surroundings::alone(FeatureGates::parse(ON).unwrap());
+    let mut request = request(&object("Always", Some(1)));
+    request["request"]["dryRun"] = json!(true);
+    request["request"]["options"] = json!({ "dryRun": ["All"] });
+    let answer = review(CLONE_SET, &request, &surroundings).await;
+    assert_eq!(answer["response"]["status"]["code"], 403, "{answer}");
 }
 
 /// Rows 5 and 25: an object that terminates, or has no label, goes.

@@ -1,13 +1,11 @@
 //! The ImageListPullJob.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, Time};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
-use super::CompletionPolicy;
+use super::ImagePullJobTemplate;
 
 /// Images to pull on nodes.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,68 +27,9 @@ use super::CompletionPolicy;
 pub struct ImageListPullJobSpec {
     /// The images.
     pub images: Vec<String>,
-    /// The nodes on which they are pulled. All when neither this nor `podSelector` is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<ImageNodeSelector>,
-    /// The pods on whose nodes they are pulled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod_selector: Option<LabelSelector>,
-    /// On how many nodes an image is pulled at a time; a number, or a percentage. Defaults to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallelism: Option<IntOrString>,
-    /// How an image is pulled on a node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pull_policy: Option<PullPolicy>,
-    /// When the job is over.
-    pub completion_policy: CompletionPolicy,
-    /// The Secrets for the registry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pull_secrets: Option<Vec<String>>,
-    /// What the runtime is told beside.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox_config: Option<SandboxConfig>,
-    /// `Always` or `IfNotPresent`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_pull_policy: Option<String>,
-}
-
-/// Nodes, by their names or by their labels.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageNodeSelector {
-    /// The names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub names: Option<Vec<String>>,
-    /// Rules for labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub match_expressions: Option<Vec<LabelSelectorRequirement>>,
-    /// Labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub match_labels: Option<BTreeMap<String, String>>,
-}
-
-/// How an image is pulled on a node.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PullPolicy {
-    /// For how many seconds it may take. Defaults to 600.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_seconds: Option<i32>,
-    /// How often it is tried again. Defaults to 3.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backoff_limit: Option<i32>,
-}
-
-/// What the runtime is told beside.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SandboxConfig {
-    /// Labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<BTreeMap<String, String>>,
-    /// Annotations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<BTreeMap<String, String>>,
+    /// Where and how they are pulled.
+    #[serde(flatten)]
+    pub template: ImagePullJobTemplate,
 }
 
 /// The observed state of an ImageListPullJob.

@@ -1,12 +1,11 @@
 //! The ImagePullJob.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CompletionPolicy, ImageNodeSelector, PullPolicy, SandboxConfig};
+use super::ImagePullJobTemplate;
 
 /// An image to pull on nodes.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,29 +28,9 @@ use super::{CompletionPolicy, ImageNodeSelector, PullPolicy, SandboxConfig};
 pub struct ImagePullJobSpec {
     /// The image.
     pub image: String,
-    /// The nodes on which it is pulled. All when neither this nor `podSelector` is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<ImageNodeSelector>,
-    /// The pods on whose nodes it is pulled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod_selector: Option<LabelSelector>,
-    /// On how many nodes the image is pulled at a time. Defaults to 1; with 0 the job waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallelism: Option<IntOrString>,
-    /// How the image is pulled on a node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pull_policy: Option<PullPolicy>,
-    /// When the job is over.
-    pub completion_policy: CompletionPolicy,
-    /// The Secrets for the registry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pull_secrets: Option<Vec<String>>,
-    /// Labels and annotations for the container runtime.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox_config: Option<SandboxConfig>,
-    /// `Always` or `IfNotPresent`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_pull_policy: Option<String>,
+    /// Where and how it is pulled.
+    #[serde(flatten)]
+    pub template: ImagePullJobTemplate,
 }
 
 /// The observed state of an ImagePullJob.

@@ -5,6 +5,7 @@ mod broadcast_job;
 mod daemon_set;
 mod image_list_pull_job;
 mod image_pull_job;
+mod image_pull_template;
 mod node_image;
 mod sidecar_set;
 mod stateful_set;
@@ -21,10 +22,10 @@ pub use daemon_set::{
     DaemonSetUpdateStrategy, RollingUpdateDaemonSetStrategy,
 };
 pub use image_list_pull_job::{
-    FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus, ImageNodeSelector,
-    PullPolicy, SandboxConfig,
+    FailedImageStatus, ImageListPullJob, ImageListPullJobSpec, ImageListPullJobStatus,
 };
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec, ImagePullJobStatus};
+pub use image_pull_template::{ImageNodeSelector, ImagePullJobTemplate, PullPolicy, SandboxConfig};
 pub use node_image::{
     ImageSpec, ImageStatus, ImageTagPullPolicy, ImageTagSpec, ImageTagStatus, NodeImage, NodeImageSpec,
     NodeImageStatus, ReferenceObject, SyncStatus,

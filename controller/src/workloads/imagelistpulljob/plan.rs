@@ -93,7 +93,7 @@ pub(super) fn plan(observed: &Observed) -> Plan {
 
 /// What becomes of a list that is over.
 fn over(list: &ImageListPullJob, end: Timestamp, now: Timestamp) -> Plan {
-    let Some(ttl) = list.spec.completion_policy.ttl_seconds_after_finished else {
+    let Some(ttl) = list.spec.template.completion_policy.ttl_seconds_after_finished else {
         return Plan::Rest(None);
     };
     let left = SignedDuration::from_secs(i64::from(ttl)).saturating_sub(now.duration_since(end));
@@ -166,7 +166,7 @@ fn status(observed: &Observed) -> ImageListPullJobStatus {
             failed.push(failure(job));
         }
     }
-    let ends = list.spec.completion_policy.kind.as_deref() != Some("Never");
+    let ends = list.spec.template.completion_policy.kind.as_deref() != Some("Never");
     status.completion_time = (ends && status.desired == status.completed).then_some(Time(observed.now));
     status.failed_image_statuses = (!failed.is_empty()).then_some(failed);
     status

@@ -24,7 +24,7 @@ impl Controller {
         &self,
         job: &ImagePullJob,
     ) -> Result<Option<Vec<ReferenceObject>>, ActError> {
-        let names = job.spec.pull_secrets.as_deref().unwrap_or_default();
+        let names = job.spec.template.pull_secrets.as_deref().unwrap_or_default();
         let namespace = job.namespace().unwrap_or_default();
         if namespace == SECRETS_NAMESPACE {
             return Ok(Some(names.iter().map(|name| reference(name, "")).collect()));

@@ -27,10 +27,10 @@ pub(super) enum Wanted {
 impl Wanted {
     /// The nodes that `job` wants.
     pub(super) fn of(job: &ImagePullJob) -> Self {
-        if let Some(pods) = &job.spec.pod_selector {
+        if let Some(pods) = &job.spec.template.pod_selector {
             return read(pods).map_or(Self::None, Self::OfPods);
         }
-        let Some(nodes) = &job.spec.selector else {
+        let Some(nodes) = &job.spec.template.selector else {
             return Self::All;
         };
         let names = nodes.names.as_deref().unwrap_or_default();

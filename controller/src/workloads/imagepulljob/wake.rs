@@ -76,7 +76,7 @@ pub(super) fn pod_changed(
 ) {
     let (Change::Added(pod) | Change::Updated(_, pod) | Change::Deleted(pod)) = change;
     for job in jobs.in_namespace(pod.metadata.namespace.as_deref().unwrap_or_default()) {
-        if job.spec.pod_selector.is_none() || !is_active(&job) {
+        if job.spec.template.pod_selector.is_none() || !is_active(&job) {
             continue;
         }
         let wanted = Wanted::of(&job);
@@ -109,7 +109,14 @@ pub(super) fn secret_changed(
     }
     let name = secret.name_any();
     for job in jobs.in_namespace(&namespace).iter().filter(|job| is_active(job)) {
-        if job.spec.pull_secrets.iter().flatten().any(|used| *used == name) {
+        if job
+            .spec
+            .template
+            .pull_secrets
+            .iter()
+            .flatten()
+            .any(|used| *used == name)
+        {
             queue.add(ObjectKey::of(job.as_ref()));
         }
     }

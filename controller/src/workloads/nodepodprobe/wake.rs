@@ -42,3 +42,7 @@ pub(super) fn node_changed(
         queue.add(key);
     }
 }
+
+#[cfg(test)]
+#[path = "wake_tests.rs"]
+mod tests;

@@ -71,3 +71,7 @@ pub(super) fn pod_changed(
         queue_states(states, &owner.into(), &namespace, queue);
     }
 }
+
+#[cfg(test)]
+#[path = "wake_tests.rs"]
+mod tests;

@@ -84,3 +84,7 @@ impl Waker {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wake_tests.rs"]
+mod tests;

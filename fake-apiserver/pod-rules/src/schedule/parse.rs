@@ -202,6 +202,7 @@ mod tests {
         "TZ=Mars/Base * * * * *",
         Some("provided bad location Mars/Base: unknown time zone Mars/Base")
     )]
+    #[case("TZ=UTC", Some("expected exactly 5 fields, found 0: []"))]
     #[case("1-2-3 * * * *", Some("too many hyphens: 1-2-3"))]
     #[case("1/2/3 * * * *", Some("too many slashes: 1/2/3"))]
     #[case(

@@ -46,7 +46,7 @@ pub(super) fn spec(spec: &Value) -> Option<FieldError> {
 
 fn selectors(spec: &ImageListPullJobSpec) -> Option<FieldError> {
     let at = |field: &str| format!("{PATH}.{field}");
-    if let Some(selector) = &spec.selector {
+    if let Some(selector) = &spec.template.selector {
         let labels = LabelSelector {
             match_labels: selector.match_labels.clone(),
             match_expressions: selector.match_expressions.clone(),
@@ -76,9 +76,9 @@ fn selectors(spec: &ImageListPullJobSpec) -> Option<FieldError> {
             ));
         }
     }
-    let pods = spec.pod_selector.as_ref()?;
+    let pods = spec.template.pod_selector.as_ref()?;
     let shown = go_syntax::selector(pods);
-    if spec.selector.is_some() {
+    if spec.template.selector.is_some() {
         let detail = "can not set both selector and podSelector";
         return Some(FieldError::invalid_shown(at("podSelector"), shown, detail));
     }
@@ -110,7 +110,7 @@ fn images(images: &[String]) -> Option<FieldError> {
 }
 
 fn completion(spec: &ImageListPullJobSpec) -> Option<FieldError> {
-    let policy = &spec.completion_policy;
+    let policy = &spec.template.completion_policy;
     let at = |field: &str| format!("{PATH}.completionPolicy.{field}");
     let kind = policy.kind.as_deref().unwrap_or_default();
     if kind != "Always" {
@@ -118,7 +118,11 @@ fn completion(spec: &ImageListPullJobSpec) -> Option<FieldError> {
         return Some(FieldError::invalid(at("type"), kind, detail));
     }
     if let Some(deadline) = policy.active_deadline_seconds {
-        let pull = spec.pull_policy.as_ref().and_then(|pull| pull.timeout_seconds);
+        let pull = spec
+            .template
+            .pull_policy
+            .as_ref()
+            .and_then(|pull| pull.timeout_seconds);
         let pull = pull.unwrap_or(PULL_TIMEOUT_S);
         let detail = if deadline > DEADLINE_MAX_S {
             format!("activeDeadlineSeconds must be less than {DEADLINE_MAX_S}, current value is: {deadline}")

@@ -54,6 +54,9 @@ const TOO_MANY: &str = "!TooManyActivePods: Number of active pods exceed paralle
     "failure: invalid value for IntOrString: invalid value \"x\": strconv.Atoi: parsing \"x\": invalid syntax".into(),
     "running 2 0 0 0"
 )]
+#[case::row_35(
+    json!({ "template": { "spec": { "containers": [{ "name": "main", "image": "v2" }] } } }), "R -", "+n2".into(), "running 2 2 0 0"
+)]
 #[case::row_11(json!({}), "S:- S:-", String::new(), "running 0 0 0 0")]
 #[case::row_12(json!({}), "- S:-", "+n1".into(), "running 1 1 0 0")]
 #[case::row_13(json!({}), "- P:-", "+n1 +n2".into(), "running 2 2 0 0")]

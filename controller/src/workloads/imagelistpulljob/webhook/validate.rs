@@ -22,9 +22,12 @@ pub(super) fn validate_list(list: &Value) -> Option<String> {
         Ok(spec) => spec,
         Err(error) => return Some(error.to_string()),
     };
-    rules::selectors(spec.selector.as_ref(), spec.pod_selector.as_ref())
-        .or_else(|| images(&spec.images))
-        .or_else(|| rules::completion(&spec.completion_policy))
+    rules::selectors(
+        spec.template.selector.as_ref(),
+        spec.template.pod_selector.as_ref(),
+    )
+    .or_else(|| images(&spec.images))
+    .or_else(|| rules::completion(&spec.template.completion_policy))
 }
 
 fn images(images: &[String]) -> Option<String> {

@@ -38,7 +38,7 @@ pub(in crate::workloads::imagepulljob) fn phase(job: &ImagePullJob, now: Timesta
         .as_ref()
         .and_then(|status| status.completion_time.as_ref());
     let Some(end) = end else { return Phase::Running };
-    let Some(ttl) = job.spec.completion_policy.ttl_seconds_after_finished else {
+    let Some(ttl) = job.spec.template.completion_policy.ttl_seconds_after_finished else {
         return Phase::Over;
     };
     Phase::OverFor(left(end.0, i64::from(ttl), now))
@@ -76,7 +76,7 @@ pub(in crate::workloads::imagepulljob) fn work(observed: &Observed) -> Work {
         failed_nodes: count.failed.clone(),
         ..ImagePullJobStatus::default()
     };
-    let policy = &job.spec.completion_policy;
+    let policy = &job.spec.template.completion_policy;
     let ends = policy.kind.as_deref() != Some("Never");
     let is_done = status.desired == status.succeeded + status.failed;
     let deadline = policy.active_deadline_seconds.filter(|_| ends);
@@ -122,7 +122,7 @@ fn message(status: &ImagePullJobStatus) -> String {
 
 /// How many more nodes may pull. A text is read as a number, and counts as none where it is not.
 fn room(job: &ImagePullJob, active: i32) -> usize {
-    let parallelism = match &job.spec.parallelism {
+    let parallelism = match &job.spec.template.parallelism {
         None => PARALLELISM,
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(text)) => text.parse().unwrap_or_default(),

@@ -55,8 +55,8 @@ impl Wish {
             image: observed.image.clone(),
             owner,
             policy: policy(job, kept_s, random),
-            image_pull_policy: job.spec.image_pull_policy.clone().unwrap_or_default(),
-            sandbox: job.spec.sandbox_config.clone(),
+            image_pull_policy: job.spec.template.image_pull_policy.clone().unwrap_or_default(),
+            sandbox: job.spec.template.sandbox_config.clone(),
             secrets: observed.secrets.clone(),
             now: observed.now,
         }
@@ -64,10 +64,10 @@ impl Wish {
 }
 
 fn policy(job: &ImagePullJob, kept_s: i64, random: &mut Random) -> ImageTagPullPolicy {
-    let pull = job.spec.pull_policy.as_ref();
+    let pull = job.spec.template.pull_policy.as_ref();
     let timeout = pull.and_then(|pull| pull.timeout_seconds).unwrap_or(TIMEOUT_S);
     let retries = pull.and_then(|pull| pull.backoff_limit).unwrap_or(BACKOFF_LIMIT);
-    let completion = &job.spec.completion_policy;
+    let completion = &job.spec.template.completion_policy;
     let (ttl, deadline) = if completion.kind.as_deref() == Some("Never") {
         let chance = number(random.below(2 * NEVER_SPREAD_S.unsigned_abs()));
         let ttl = NEVER_TTL_S + chance - NEVER_SPREAD_S;

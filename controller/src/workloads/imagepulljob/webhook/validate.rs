@@ -29,13 +29,16 @@ pub(super) fn validate_job(job: &Value) -> Option<String> {
         Ok(spec) => spec,
         Err(error) => return Some(error.to_string()),
     };
-    rules::selectors(spec.selector.as_ref(), spec.pod_selector.as_ref())
-        .or_else(|| match spec.image.is_empty() {
-            true => Some("image can not be empty".to_owned()),
-            false => rules::image(&spec.image),
-        })
-        .or_else(|| parallelism(spec.parallelism.as_ref()?))
-        .or_else(|| completion(&spec))
+    rules::selectors(
+        spec.template.selector.as_ref(),
+        spec.template.pod_selector.as_ref(),
+    )
+    .or_else(|| match spec.image.is_empty() {
+        true => Some("image can not be empty".to_owned()),
+        false => rules::image(&spec.image),
+    })
+    .or_else(|| parallelism(spec.template.parallelism.as_ref()?))
+    .or_else(|| completion(&spec))
 }
 
 fn parallelism(parallelism: &IntOrString) -> Option<String> {
@@ -58,8 +61,12 @@ fn parallelism(parallelism: &IntOrString) -> Option<String> {
 }
 
 fn completion(spec: &ImagePullJobSpec) -> Option<String> {
-    let policy = &spec.completion_policy;
-    let timeout = spec.pull_policy.as_ref().and_then(|pull| pull.timeout_seconds);
+    let policy = &spec.template.completion_policy;
+    let timeout = spec
+        .template
+        .pull_policy
+        .as_ref()
+        .and_then(|pull| pull.timeout_seconds);
     let timeout = i64::from(timeout.unwrap_or(TIMEOUT_S));
     let is_short = policy
         .active_deadline_seconds
