@@ -18,6 +18,7 @@ use super::flags::Flags;
 use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::Manager;
+use crate::images::SECRETS_NAMESPACE;
 use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
 use crate::webhook::{Surroundings, WebhookCaches};
@@ -41,6 +42,8 @@ const GATE_DEFINITION_RETRIES: [Duration; 3] = [
 pub struct Environment {
     /// `POD_NAMESPACE`.
     pub namespace: String,
+    /// `KRUISE_DAEMON_CONFIG_NS`: the namespace of the Secrets that the daemon may read.
+    pub secrets_namespace: String,
     /// `SECRET_NAME`.
     pub secret: String,
     /// `SERVICE_NAME`.
@@ -69,6 +72,7 @@ impl Environment {
         let port = text("WEBHOOK_PORT", &install::WEBHOOK_PORT.to_string());
         Ok(Self {
             namespace: text("POD_NAMESPACE", install::NAMESPACE),
+            secrets_namespace: text("KRUISE_DAEMON_CONFIG_NS", SECRETS_NAMESPACE),
             secret: text("SECRET_NAME", install::SECRET),
             service: text("SERVICE_NAME", install::SERVICE),
             host: text("WEBHOOK_HOST", ""),
@@ -184,6 +188,7 @@ pub async fn run_with(
         settle_gates(&client_of_gates, &mut gates).await;
         Options {
             own_namespace: environment.namespace.clone(),
+            secrets_namespace: environment.secrets_namespace.clone(),
             ..controllers(options, flags, &gates)
         }
     };
@@ -501,6 +506,7 @@ mod tests {
     fn the_environment_has_openkruises_names() {
         let environment = Environment::read(|name| Some(format!("{}1", name.len()))).unwrap();
         assert_eq!((environment.namespace.as_str(), environment.port), ("131", 121));
+        assert_eq!(environment.secrets_namespace, "231");
         assert!(Environment::read(|_| Some("x".to_owned())).is_err());
     }
 
