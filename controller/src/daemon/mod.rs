@@ -5,7 +5,8 @@
 //! - `report` (pure) says what is written down of each pod of OpenKruise: with which image and which environment its containers run
 //!   (annotation `apps.kruise.io/runtime-containers-meta`). Updates in place need it.
 //! - `restarts` stops containers, for requests and for new environments.
-//! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks.
+//! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks,
+//!   `tls` their encryption.
 //! - `images` pulls the images that the NodeImage of the node lists, with an [`ImageService`].
 
 mod http;
@@ -17,6 +18,7 @@ mod run;
 mod runtime;
 #[cfg(test)]
 mod test_node;
+mod tls;
 
 use std::sync::Arc;
 
