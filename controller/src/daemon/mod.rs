@@ -8,7 +8,9 @@
 //! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks,
 //!   `tls` their encryption.
 //! - `images` pulls the images that the NodeImage of the node lists, with an [`ImageService`].
+//! - [`Health`] says whether the caches have seen all objects.
 
+mod health;
 mod http;
 mod images;
 mod probes;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use client_kit::SharedClock;
 use kube::Client;
 
+pub use health::Health;
 pub use images::{Credential, ImageService, PullRequest};
 pub use run::Daemon;
 pub use runtime::{
