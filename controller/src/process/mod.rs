@@ -4,12 +4,14 @@
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `install` knows the manifests, `logs` writes what happens, and `run` puts all that
 //! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
+//! `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and `stop` (signals).
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.
 
 pub mod certs;
 pub mod configurations;
+pub mod connect;
 pub mod election;
 pub mod endpoints;
 mod flag_table;
@@ -18,6 +20,7 @@ pub mod install;
 pub mod logs;
 pub mod run;
 pub mod secret;
+pub mod stop;
 pub mod webhooks;
 
 pub use crate::gates;

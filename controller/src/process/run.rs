@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client_kit::{Seed, SharedClock};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::configurations::{self, Reach};
+use super::connect::connect;
 use super::election::{Election, Timings};
 use super::flag_table;
 use super::flags::Flags;
@@ -24,6 +24,8 @@ use crate::metrics::Metrics;
 use crate::webhook::{Surroundings, WebhookCaches};
 use crate::workloads::{ALL, Crd, Options, Settings};
 
+/// The manager's name in its requests.
+const USER_AGENT: &str = "kruise-manager";
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The first delay after that has failed; each further one is twice as long, up to `LOOK_AGAIN`.
@@ -113,27 +115,12 @@ impl Environment {
     }
 }
 
-/// The way to the cluster: the kubeconfig that is named, or what the surroundings say.
-async fn connect(flags: &Flags) -> Result<Client, ProcessError> {
-    let failed = |error: &dyn std::fmt::Display| ProcessError::Config(error.to_string());
-    let config = match flags.text("kubeconfig") {
-        "" => Config::infer().await.map_err(|error| failed(&error))?,
-        path => {
-            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(|error| failed(&error))?
-        }
-    };
-    Client::try_from(config).map_err(|error| failed(&error))
-}
-
 /// Runs the manager with `flags` until `stop` is ready.
 ///
 /// # Errors
 /// If it cannot start, or loses its leadership.
 pub async fn run(flags: &Flags, environment: &Environment, stop: impl Future) -> Result<(), ProcessError> {
-    let client = connect(flags).await?;
+    let client = connect(flags.text("kubeconfig"), USER_AGENT).await?;
     run_with(client, flags, environment, Options::default(), stop).await
 }
 
@@ -228,12 +215,15 @@ fn refuse_other_locks(flags: &Flags) -> Result<(), ProcessError> {
     )))
 }
 
+/// Whether a listener serves a path.
+type Serves = fn(&str) -> bool;
+
 async fn serve_endpoints(
     tasks: &mut JoinSet<()>,
     flags: &Flags,
     state: &endpoints::State,
 ) -> Result<(), ProcessError> {
-    let served: [(&str, endpoints::Serves); 2] = [
+    let served: [(&str, Serves); 2] = [
         ("metrics-addr", |path| path == "/metrics"),
         ("health-probe-addr", |path| path != "/metrics"),
     ];
@@ -241,7 +231,9 @@ async fn serve_endpoints(
         let address = flags.text(flag);
         if address != "0" {
             let listener = endpoints::listen(address).await?;
-            tasks.spawn(endpoints::serve(listener, state.clone(), serves));
+            let state = state.clone();
+            let answer = move |path: &str| endpoints::answer(path, &state).filter(|_| serves(path));
+            tasks.spawn(endpoints::serve(listener, answer));
         }
     }
     Ok(())
