@@ -25,6 +25,7 @@ const fn row(name: &'static str, imports: &'static [&'static str]) -> Crate {
 pub(super) const CRATES: &[Crate] = &[
     row("shared-json", &[]),
     row("client-kit", &["shared-json"]),
+    row("cri", &[]),
     row("seeded-entropy", &["client-kit"]),
     row("pod-rules", &["shared-json"]),
     row("go-dump", &["client-kit", "shared-json"]),
