@@ -2,7 +2,7 @@
 //!
 //! `flags` (by `flag_table`) reads the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
-//! metrics, health and readiness, `install` knows the manifests, `logs` writes what happens, and `run` puts all that
+//! metrics, health and readiness, `install` and `install_daemon` know the manifests, `logs` writes what happens, and `run` puts all that
 //! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
 //! `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and `stop` (signals).
 //!
@@ -17,6 +17,7 @@ pub mod endpoints;
 mod flag_table;
 pub mod flags;
 pub mod install;
+pub mod install_daemon;
 pub mod logs;
 pub mod run;
 pub mod secret;
