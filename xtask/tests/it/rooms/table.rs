@@ -111,6 +111,7 @@ pub(super) const CRATES: &[Crate] = &[
             &["client-kit", "controller", "fake-apiserver", "shared-json"],
         )
     },
+    row("kruise-daemon", &["client-kit", "controller", "cri"]),
     row(
         "xtask",
         &[
