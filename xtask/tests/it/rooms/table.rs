@@ -113,6 +113,10 @@ pub(super) const CRATES: &[Crate] = &[
     },
     row("kruise-daemon", &["client-kit", "controller", "cri"]),
     row(
+        "containerd-proof",
+        &["client-kit", "controller", "cri", "fake-apiserver"],
+    ),
+    row(
         "xtask",
         &[
             "client-kit",
