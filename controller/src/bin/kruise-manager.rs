@@ -6,28 +6,10 @@ use controller::process::ProcessError;
 use controller::process::flags::Flags;
 use controller::process::logs::Logs;
 use controller::process::run::{Environment, run};
+use controller::process::stop::asked_to_stop;
 
 /// The exit code for a command line that is wrong, as Go's flag package has it.
 const USAGE: u8 = 2;
-
-/// Ready when the process is asked to end.
-async fn asked_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    // Without signals it runs until it is killed.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
 
 #[tokio::main]
 async fn main() -> ExitCode {

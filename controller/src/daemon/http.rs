@@ -7,6 +7,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::HTTPHeader;
 
 use super::runtime::PodNetwork;
+use super::tls;
 
 /// How much of an answer is read.
 const BODY_BYTES_MAX: usize = 10 * 1024;
@@ -98,10 +99,10 @@ impl Get<'_> {
     }
 
     async fn once(&self, network: &dyn PodNetwork, path: &str) -> Result<Answer, String> {
+        let mut stream = network.connect(self.host, self.port).await?;
         if self.scheme.eq_ignore_ascii_case("https") {
-            return Err("https is not supported".to_owned());
+            stream = tls::connect(stream, self.host).await?;
         }
-        let stream = network.connect(self.host, self.port).await?;
         let broken = |error: hyper::Error| error.to_string();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let exchange = async {
@@ -197,7 +198,13 @@ mod tests {
         "/a b",
         Err("Get \"http://10.0.0.1:80/a b\": invalid uri character")
     )]
-    #[case::https("HTTPS", 80, "/", Err("Get \"https://10.0.0.1:80/\": https is not supported"))]
+    #[case::https("HTTPS", 443, "/", Ok((200, "welcome")))]
+    #[case::https_of_a_plain_server(
+        "HTTPS",
+        80,
+        "/",
+        Err("Get \"https://10.0.0.1:80/\": http: server gave HTTP response to HTTPS client")
+    )]
     #[tokio::test(start_paused = true)]
     async fn answers(
         #[case] scheme: &str,

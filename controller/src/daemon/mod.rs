@@ -5,9 +5,12 @@
 //! - `report` (pure) says what is written down of each pod of OpenKruise: with which image and which environment its containers run
 //!   (annotation `apps.kruise.io/runtime-containers-meta`). Updates in place need it.
 //! - `restarts` stops containers, for requests and for new environments.
-//! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks.
+//! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks,
+//!   `tls` their encryption.
 //! - `images` pulls the images that the NodeImage of the node lists, with an [`ImageService`].
+//! - [`Health`] says whether the caches have seen all objects.
 
+mod health;
 mod http;
 mod images;
 mod probes;
@@ -17,12 +20,14 @@ mod run;
 mod runtime;
 #[cfg(test)]
 mod test_node;
+mod tls;
 
 use std::sync::Arc;
 
 use client_kit::SharedClock;
 use kube::Client;
 
+pub use health::Health;
 pub use images::{Credential, ImageService, PullRequest};
 pub use run::Daemon;
 pub use runtime::{

@@ -10,20 +10,26 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
+use super::health::Health;
 use super::images::{self, ImageService};
-use super::report::{is_due, report};
+use super::report::{Environments, is_due, report, unread};
 use super::restarts::{self, Restart};
 use super::runtime::{ContainerRuntime, PodNetwork};
 use super::{Node, probes};
 use crate::api::labels;
+use crate::api::v1alpha1::{ContainerRecreateRequest, NodePodProbe};
+use crate::api::v1beta1::NodeImage;
 use crate::gates::FeatureGates;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Watches, WorkQueue};
+use crate::metrics::Metrics;
 use crate::pods::pod::{self, Pod};
 
 /// How long after a change a pod is looked at: several come together.
 const LOOK_DELAY: Duration = Duration::from_secs(1);
 /// How long a container with a wrong environment is left running.
 const RESTART_DELAY: Duration = Duration::from_secs(3);
+/// How long after a container did not print its environment it is asked again.
+const ENVIRONMENT_RETRY: Duration = Duration::from_secs(3);
 /// How long a container may take to print its environment.
 const ENVIRONMENT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -32,6 +38,9 @@ pub struct Daemon {
     node: Node,
     gates: FeatureGates,
     images: Option<Arc<dyn ImageService>>,
+    pulls_max: Option<usize>,
+    metrics: Arc<Metrics>,
+    health: Health,
 }
 
 /// Writes down what the containers of pods run with.
@@ -40,6 +49,8 @@ struct Reports {
     runtime: Arc<dyn ContainerRuntime>,
     pods: Informer<Pod>,
     restarts: Arc<WorkQueue<Restart>>,
+    /// Whether environments are reported, and containers restarted for new ones.
+    with_environment: bool,
 }
 
 impl Daemon {
@@ -63,6 +74,9 @@ impl Daemon {
             node,
             gates: FeatureGates::default(),
             images: None,
+            pulls_max: None,
+            metrics: Arc::default(),
+            health: Health::default(),
         }
     }
 
@@ -80,36 +94,68 @@ impl Daemon {
         self
     }
 
+    /// The same, which pulls at most so many images at a time.
+    #[must_use]
+    pub fn with_pulls_max(mut self, pulls: Option<usize>) -> Self {
+        self.pulls_max = pulls;
+        self
+    }
+
+    /// The same, which counts its passes in `metrics`.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// Whether it has seen all objects that it watches, while it runs.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.health.clone()
+    }
+
     /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
     pub async fn run(self, shutdown: impl Future) {
-        let Self { node, gates, images } = self;
-        let mut runtime = Runtime::new(node.client.clone(), None, Arc::default());
-        if let Some(service) = images {
-            images::add(
-                &mut runtime,
-                (&node.client, &node.name, &node.clock),
-                service,
-                None,
-            );
+        let Self {
+            node, gates, health, ..
+        } = self;
+        let mut runtime = Runtime::new(node.client.clone(), None, self.metrics);
+        if let Some(service) = self.images {
+            let place = (&node.client, &*node.name, &node.clock);
+            let images = images::add(&mut runtime, place, service, self.pulls_max);
+            health.follow::<NodeImage>(&mut runtime, &images);
         }
-        let pods = runtime.selected_cache(&format!("spec.nodeName={}", node.name));
-        let restarts = Arc::new(WorkQueue::new());
-        let reports = Reports {
-            client: node.client.clone(),
-            runtime: Arc::clone(&node.runtime),
-            pods: pods.clone(),
-            restarts: Arc::clone(&restarts),
-        };
-        runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), 1);
-        restarts::start_environment(&mut runtime, &node, &pods, &restarts);
+        let pods = gates.is_on("DaemonWatchingPod").then(|| {
+            let pods = runtime.selected_cache(&format!("spec.nodeName={}", node.name));
+            let with_environment = gates.is_on("InPlaceUpdateEnvFromMetadata");
+            report_containers(&mut runtime, &node, &pods, with_environment);
+            pods
+        });
         if gates.is_on("KruiseDaemon") {
-            restarts::start_requests(&mut runtime, &node, &pods);
+            let requests = restarts::start_requests(&mut runtime, &node, pods.as_ref());
+            health.follow::<ContainerRecreateRequest>(&mut runtime, &requests);
         }
         if gates.is_on("PodProbeMarkerGate") {
-            probes::start(&mut runtime, &node);
+            let probes = probes::start(&mut runtime, &node);
+            health.follow::<NodePodProbe>(&mut runtime, &probes);
         }
+        health.begin();
         runtime.run(shutdown).await;
     }
+}
+
+/// Adds the reports of containers, and the restarts that follow from them.
+fn report_containers(runtime: &mut Runtime, node: &Node, pods: &Informer<Pod>, with_environment: bool) {
+    let restarts = Arc::new(WorkQueue::new());
+    let reports = Reports {
+        client: node.client.clone(),
+        runtime: Arc::clone(&node.runtime),
+        pods: pods.clone(),
+        restarts: Arc::clone(&restarts),
+        with_environment,
+    };
+    runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), 1);
+    restarts::start_environment(runtime, node, pods, &restarts);
 }
 
 impl Reconciler for Reports {
@@ -120,32 +166,29 @@ impl Reconciler for Reports {
     }
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
-        watches.on(&self.pods, |change, queue| {
+        let with_environment = self.with_environment;
+        watches.on(&self.pods, move |change, queue| {
             let (old, pod) = match change {
                 Change::Added(pod) => (None, pod),
                 Change::Updated(old, pod) => (Some(old.as_ref()), pod),
                 Change::Deleted(_) => return,
             };
-            if is_due(old, pod) {
+            if is_due(old, pod, with_environment) {
                 queue.add_after(ObjectKey::of(pod.as_ref()), LOOK_DELAY);
             }
         });
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
-        self.look_at(key).await?;
-        Ok(Next::Event)
+        self.look_at(key).await
     }
 }
 
 impl Reports {
-    /// The environments of running containers by id, as `env` prints them.
-    async fn environments(
-        &self,
-        running: &[super::RunningContainer],
-    ) -> BTreeMap<String, BTreeMap<String, String>> {
+    /// The environments of containers, as `env` prints them. One that cannot be read is left out.
+    async fn environments(&self, containers: &[&super::RunningContainer]) -> Environments {
         let mut all = BTreeMap::new();
-        for container in running.iter().filter(|container| container.running) {
+        for container in containers {
             let command = ["env".to_owned()];
             let printed = self
                 .runtime
@@ -163,18 +206,25 @@ impl Reports {
         all
     }
 
-    async fn look_at(&self, key: &ObjectKey) -> Result<(), ActError> {
+    async fn look_at(&self, key: &ObjectKey) -> Result<Next, ActError> {
         let Some(pod) = self
             .pods
             .get(key)
             .filter(|pod| pod.metadata.deletion_timestamp.is_none())
         else {
-            return Ok(());
+            return Ok(Next::Event);
         };
         let running = self.runtime.containers(pod::uid(&pod)).await;
         let running = running.map_err(|error| ActError::planned(&error.to_string()))?;
-        let environments = self.environments(&running).await;
-        let report = report(&pod, &running, |id| environments.get(id).cloned());
+        let environments = match self.with_environment {
+            true => Some(self.environments(&unread(&pod, &running)).await),
+            false => None,
+        };
+        let report = report(&pod, &running, environments.as_ref());
+        let next = match report.is_incomplete {
+            true => Next::After(ENVIRONMENT_RETRY),
+            false => Next::Event,
+        };
         for (id, name) in report.restarts {
             let restart = Restart {
                 pod: key.clone(),
@@ -185,7 +235,7 @@ impl Reports {
             self.restarts.add_after(restart, RESTART_DELAY);
         }
         let Some(text) = report.text else {
-            return Ok(());
+            return Ok(next);
         };
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         let patch = json!({ "metadata": {
@@ -198,7 +248,7 @@ impl Reports {
             .await;
         match written.map_err(ActError::from) {
             Err(error) if !error.is_about_another() => Err(error),
-            _ => Ok(()),
+            _ => Ok(next),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A node for tests: its runtime answers commands by a script, and its network has one small server.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,6 +12,10 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::runtime::{
     CommandOutput, Connection, ContainerRuntime, PodNetwork, RunningContainer, RuntimeError,
@@ -18,7 +23,7 @@ use super::runtime::{
 
 /// The node. Commands: `ok` prints `fine`, `fails` prints on both outputs and ends with 3, `hangs` takes too long, any other is not there.
 /// The pods `runs`, `ended` and `young` have a container `main`; the last was started at second 95, the others at second 0.
-/// Port 80 answers, port 82 never does, all others refuse.
+/// Port 80 answers, port 443 by TLS with a certificate of its own, port 82 never does, all others refuse.
 pub(super) struct TestNode;
 
 impl ContainerRuntime for TestNode {
@@ -76,6 +81,19 @@ impl ContainerRuntime for TestNode {
     }
 }
 
+/// A server of TLS with a certificate that nobody knows.
+fn acceptor() -> TlsAcceptor {
+    let made = rcgen::generate_simple_self_signed(["nobody".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
 /// The page of a path: its status, its `Location`, its body.
 fn page(request: &Request<Incoming>) -> (u16, &str, String) {
     let header = |name: &str| {
@@ -100,7 +118,7 @@ impl PodNetwork for TestNode {
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Result<Box<dyn Connection>, String>> {
         async move {
             match port {
-                80 => {}
+                80 | 443 => {}
                 82 => std::future::pending().await,
                 _ => return Err(format!("dial tcp {host}:{port}: connect: connection refused")),
             }
@@ -115,6 +133,10 @@ impl PodNetwork for TestNode {
             });
             tokio::spawn(async move {
                 let server = hyper::server::conn::http1::Builder::new();
+                if port == 443 {
+                    let far = acceptor().accept(far).await.unwrap();
+                    return server.serve_connection(TokioIo::new(far), service).await;
+                }
                 server.serve_connection(TokioIo::new(far), service).await
             });
             let near: Box<dyn Connection> = Box::new(near);

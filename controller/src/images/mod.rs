@@ -11,7 +11,7 @@ use crate::gates::FeatureGates;
 
 /// The finalizer of jobs that have copies of Secrets.
 pub(crate) const KEPT: &str = "apps.kruise.io/deletion-protection";
-/// The namespace of the Secrets that the daemon may read.
+/// The namespace of the Secrets that the daemon may read, unless said otherwise.
 pub(crate) const SECRETS_NAMESPACE: &str = "kruise-daemon-config";
 /// The mode of Secrets that are copies which jobs share.
 pub(crate) const SHARED_COPY: &str = "batch";

@@ -32,7 +32,7 @@ pub use caches::WebhookCaches;
 pub(crate) use desk::{Desk, Written};
 pub(crate) use error::{ActError, Kind};
 pub use informer::ListOrder;
-pub(crate) use informer::{Change, Informer, ObjectKey};
+pub(crate) use informer::{Cached, Change, Informer, ObjectKey};
 pub(crate) use owner::{Owner, controller_of, controller_of_kind};
 pub use queue::RetryDelays;
 pub(crate) use queue::WorkQueue;

@@ -1,4 +1,4 @@
-//! Metrics, health and readiness over plain HTTP.
+//! Metrics, health and readiness over plain HTTP: [`answer`] has the manager's paths, [`serve`] serves those of any program.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http_body_util::Full;
+pub use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::ProcessError;
-use crate::metrics::Metrics;
+use crate::metrics::{Family, Metrics};
 use crate::protection;
 use crate::workloads::ALL;
 
@@ -29,33 +30,57 @@ pub struct State {
     pub webhooks_ready: Arc<AtomicBool>,
 }
 
-/// Which paths a listener serves.
-pub type Serves = fn(&str) -> bool;
+/// A path's answer: status, type and text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The type.
+    kind: &'static str,
+    /// The text.
+    pub text: String,
+}
 
-/// A path's answer: status, type and text. Nothing for a path that is not served.
+impl Answer {
+    /// An answer in plain text.
+    #[must_use]
+    pub fn plain(status: StatusCode, text: &str) -> Self {
+        Self {
+            status,
+            kind: "text/plain; charset=utf-8",
+            text: text.to_owned(),
+        }
+    }
+
+    /// What was counted, those of families that not every controller has among it.
+    pub fn metrics<'a>(metrics: &Metrics, families: impl Iterator<Item = &'a Family>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind: "text/plain; version=0.0.4; charset=utf-8",
+            text: metrics.text(families),
+        }
+    }
+}
+
+/// The manager's answer of a path. Nothing for a path that is not served.
 #[must_use]
-pub fn answer(path: &str, state: &State) -> Option<(StatusCode, &'static str, String)> {
-    let text = "text/plain; charset=utf-8";
+pub fn answer(path: &str, state: &State) -> Option<Answer> {
     match path {
-        "/metrics" => Some((
-            StatusCode::OK,
-            "text/plain; version=0.0.4; charset=utf-8",
-            state.metrics.text(
-                ALL.iter()
-                    .flat_map(|workload| workload.metrics)
-                    .chain(protection::METRICS),
-            ),
+        "/metrics" => {
+            let families = ALL.iter().flat_map(|workload| workload.metrics);
+            Some(Answer::metrics(
+                &state.metrics,
+                families.chain(protection::METRICS),
+            ))
+        }
+        "/healthz" | "/healthz/ping" => Some(Answer::plain(StatusCode::OK, "ok")),
+        "/readyz" | "/readyz/webhook-ready" if state.webhooks_ready.load(Ordering::Acquire) => {
+            Some(Answer::plain(StatusCode::OK, "ok"))
+        }
+        "/readyz" | "/readyz/webhook-ready" => Some(Answer::plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "[-]webhook-ready failed: reason withheld\nhealthz check failed\n",
         )),
-        "/healthz" | "/healthz/ping" => Some((StatusCode::OK, text, "ok".to_owned())),
-        "/readyz" | "/readyz/webhook-ready" => Some(if state.webhooks_ready.load(Ordering::Acquire) {
-            (StatusCode::OK, text, "ok".to_owned())
-        } else {
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                text,
-                "[-]webhook-ready failed: reason withheld\nhealthz check failed\n".to_owned(),
-            )
-        }),
         _ => None,
     }
 }
@@ -77,8 +102,11 @@ pub async fn listen(address: &str) -> Result<TcpListener, ProcessError> {
         })
 }
 
-/// Serves the endpoints whose path `serves` accepts, until dropped.
-pub async fn serve(listener: TcpListener, state: State, serves: Serves) {
+/// Serves the paths that `answer` knows, until dropped.
+pub async fn serve<A>(listener: TcpListener, answer: A)
+where
+    A: Fn(&str) -> Option<Answer> + Clone + Send + 'static,
+{
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -88,20 +116,17 @@ pub async fn serve(listener: TcpListener, state: State, serves: Serves) {
                 continue;
             }
         };
-        let state = state.clone();
+        let answer = answer.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let path = request.uri().path();
-                let (status, kind, text) = answer(path, &state).filter(|_| serves(path)).unwrap_or((
-                    StatusCode::NOT_FOUND,
-                    "text/plain; charset=utf-8",
-                    "404 page not found\n".to_owned(),
-                ));
-                let mut response = Response::new(Full::new(Bytes::from(text)));
-                *response.status_mut() = status;
+                let answer = answer(request.uri().path());
+                let not_found = || Answer::plain(StatusCode::NOT_FOUND, "404 page not found\n");
+                let answer = answer.unwrap_or_else(not_found);
+                let mut response = Response::new(Full::new(Bytes::from(answer.text)));
+                *response.status_mut() = answer.status;
                 response.headers_mut().insert(
                     hyper::header::CONTENT_TYPE,
-                    hyper::header::HeaderValue::from_static(kind),
+                    hyper::header::HeaderValue::from_static(answer.kind),
                 );
                 std::future::ready(Ok::<_, Infallible>(response))
             });
@@ -132,7 +157,7 @@ mod tests {
             metrics: Arc::default(),
             webhooks_ready: Arc::new(AtomicBool::new(ready)),
         };
-        assert_eq!(answer(path, &state).map(|(status, _, _)| status.as_u16()), status);
+        assert_eq!(answer(path, &state).map(|answer| answer.status.as_u16()), status);
     }
 
     /// OpenKruise's own metrics.

@@ -25,7 +25,7 @@ const OWN: [Flag; 3] = [
 ];
 
 /// The flags of OpenKruise 1.9.0 that steer something here.
-const USED: [Flag; 16] = [
+const USED: [Flag; 14] = [
     (
         "kubeconfig",
         Takes::Text,
@@ -100,6 +100,10 @@ const USED: [Flag; 16] = [
         "16m40s",
         "the longest delay after failures",
     ),
+];
+
+/// The flags of logging that steer something here.
+const LOGGING: [Flag; 2] = [
     (
         "v",
         Takes::Level,
@@ -110,14 +114,31 @@ const USED: [Flag; 16] = [
 ];
 
 /// The flags of OpenKruise 1.9.0 that steer nothing here. They are taken, so that its chart runs this manager.
-const NOT_USED: [(&str, Takes, &str); 31] = [
-    ("add_dir_header", Takes::Truth, "false"),
+const NOT_USED: [(&str, Takes, &str); 14] = [
     ("allow-privileged", Takes::Truth, "true"),
-    ("alsologtostderr", Takes::Truth, "false"),
     ("controller-cache-sync-timeout", Takes::Duration, "2m0s"),
     ("disable-no-deepcopy", Takes::Truth, "false"),
     ("enable-pprof", Takes::Truth, "true"),
     ("expectation-timeout", Takes::Duration, "5m0s"),
+    ("pprof-addr", Takes::Text, ":8090"),
+    ("protection-log-path", Takes::Text, "/log"),
+    ("rate-limiter-bucket-size", Takes::Number, "100"),
+    ("rate-limiter-qps", Takes::Number, "10"),
+    ("rest-config-burst", Takes::Number, "50"),
+    ("rest-config-qps", Takes::Number, "30"),
+    ("sync-period", Takes::Text, ""),
+    ("webhook-initialize-timeout", Takes::Duration, "1m0s"),
+    (
+        "ws-enabled-versioned-status",
+        Takes::Text,
+        "deployment,replicaset",
+    ),
+];
+
+/// The flags of Go's logging libraries that steer nothing here, of the manager and of the daemon.
+const LOGGING_NOT_USED: [(&str, Takes, &str); 17] = [
+    ("add_dir_header", Takes::Truth, "false"),
+    ("alsologtostderr", Takes::Truth, "false"),
     ("log-flush-frequency", Takes::Duration, "5s"),
     ("log-json-info-buffer-size", Takes::Unread, "0"),
     ("log-json-split-stream", Takes::Truth, "false"),
@@ -129,24 +150,23 @@ const NOT_USED: [(&str, Takes, &str); 31] = [
     ("log_file_max_size", Takes::Unsigned, "1800"),
     ("logtostderr", Takes::Truth, "true"),
     ("one_output", Takes::Truth, "false"),
-    ("pprof-addr", Takes::Text, ":8090"),
-    ("protection-log-path", Takes::Text, "/log"),
-    ("rate-limiter-bucket-size", Takes::Number, "100"),
-    ("rate-limiter-qps", Takes::Number, "10"),
-    ("rest-config-burst", Takes::Number, "50"),
-    ("rest-config-qps", Takes::Number, "30"),
     ("skip_headers", Takes::Truth, "false"),
     ("skip_log_headers", Takes::Truth, "false"),
     ("stderrthreshold", Takes::Unread, "2"),
-    ("sync-period", Takes::Text, ""),
     ("vmodule", Takes::Unread, ""),
-    ("webhook-initialize-timeout", Takes::Duration, "1m0s"),
-    (
-        "ws-enabled-versioned-status",
-        Takes::Text,
-        "deployment,replicaset",
-    ),
 ];
+
+/// The flags of logging that a program of OpenKruise has.
+pub fn logging() -> impl Iterator<Item = Flag> {
+    LOGGING.into_iter().chain(unused(LOGGING_NOT_USED))
+}
+
+/// Flags that steer nothing here.
+pub fn unused<const N: usize>(flags: [(&'static str, Takes, &'static str); N]) -> impl Iterator<Item = Flag> {
+    flags
+        .into_iter()
+        .map(|(name, takes, default)| (name, takes, default, UNUSED))
+}
 
 /// The flags of OpenKruise 1.9.0 for the workers of the kinds that are not CloneSets; three is the default. Those of kinds that
 /// have a room here are that room's.
@@ -179,7 +199,8 @@ pub(super) fn flags() -> impl Iterator<Item = Flag> {
     OWN.into_iter()
         .chain(USED)
         .chain(of_kinds())
-        .chain(NOT_USED.map(|(name, takes, default)| (name, takes, default, UNUSED)))
+        .chain(unused(NOT_USED))
+        .chain(logging())
         .chain(
             WORKERS
                 .into_iter()

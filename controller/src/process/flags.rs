@@ -1,12 +1,14 @@
-//! The command line, with the flags of OpenKruise's manager: Go's way of writing them, its names and its defaults.
+//! A command line in Go's way of writing it. [`Flags::parse`] takes the flags of OpenKruise's manager, with its names and its
+//! defaults, [`Flags::parse_of`] those of a table.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ProcessError;
 use super::flag_table::flags;
+pub use super::flag_table::{logging, unused};
 use crate::go_values::{duration, integer, truth, unsigned};
-use crate::workloads::Takes;
+use crate::workloads::{Flag, Takes};
 
 /// The highest log level: the level is a number of 31 bits.
 const LEVEL_MAX: u32 = i32::MAX.unsigned_abs();
@@ -17,22 +19,41 @@ pub struct Flags(BTreeMap<&'static str, String>);
 
 impl Default for Flags {
     fn default() -> Self {
-        Self(
-            flags()
-                .map(|(name, _, default, _)| (name, default.to_owned()))
-                .collect(),
-        )
+        Self::defaults(&manager())
     }
 }
 
+/// The flags of the manager.
+fn manager() -> Vec<Flag> {
+    flags().collect()
+}
+
 impl Flags {
+    fn defaults(table: &[Flag]) -> Self {
+        let defaults = table
+            .iter()
+            .map(|(name, _, default, _)| (*name, (*default).to_owned()));
+        Self(defaults.collect())
+    }
+
+    /// Reads the manager's arguments.
+    ///
+    /// # Errors
+    /// As [`parse_of`](Self::parse_of).
+    pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Self, ProcessError> {
+        Self::parse_of(&manager(), arguments)
+    }
+
     /// Reads the arguments after the program's name: `--flag=value`, `--flag value`, `-flag=value`, `--flag` alone for truth
     /// values, and `-v4` and `-h` for `--v=4` and `--help`.
     ///
     /// # Errors
-    /// If a flag is unknown (the error lists those that are known), lacks its value or has a wrong one.
-    pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Self, ProcessError> {
-        let mut parsed = Self::default();
+    /// If a flag is not in the table (the error lists those that are), lacks its value or has a wrong one.
+    pub fn parse_of<I: IntoIterator<Item = String>>(
+        table: &[Flag],
+        arguments: I,
+    ) -> Result<Self, ProcessError> {
+        let mut parsed = Self::defaults(table);
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let Some(body) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else {
@@ -46,9 +67,10 @@ impl Flags {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (name, given),
             };
-            let (name, takes, _, _) = flags()
+            let (name, takes, _, _) = *table
+                .iter()
                 .find(|(known, _, _, _)| *known == name)
-                .ok_or_else(|| unknown(name))?;
+                .ok_or_else(|| unknown(table, name))?;
             let value = match (given, takes) {
                 (Some(value), _) => value,
                 (None, Takes::Truth) => "true".to_owned(),
@@ -76,15 +98,20 @@ impl Flags {
         }
     }
 
-    /// The purpose of each flag, a line each.
+    /// The purpose of each flag of the manager, a line each.
     #[must_use]
     pub fn usage() -> String {
-        flags()
-            .map(|(name, _, default, about)| match default {
-                "" => format!("  --{name}\n        {about}\n"),
-                default => format!("  --{name} (default {default})\n        {about}\n"),
-            })
-            .collect()
+        Self::usage_of(&manager())
+    }
+
+    /// The purpose of each flag of a table, a line each.
+    #[must_use]
+    pub fn usage_of(table: &[Flag]) -> String {
+        let line = |(name, _, default, about): &Flag| match *default {
+            "" => format!("  --{name}\n        {about}\n"),
+            default => format!("  --{name} (default {default})\n        {about}\n"),
+        };
+        table.iter().map(line).collect()
     }
 
     /// A flag's text; empty for a flag that there is not.
@@ -137,8 +164,11 @@ fn fits(takes: Takes, value: &str) -> bool {
     }
 }
 
-fn unknown(name: &str) -> ProcessError {
-    let known: Vec<String> = flags().map(|(known, _, _, _)| format!("--{known}")).collect();
+fn unknown(table: &[Flag], name: &str) -> ProcessError {
+    let known: Vec<String> = table
+        .iter()
+        .map(|(known, _, _, _)| format!("--{known}"))
+        .collect();
     ProcessError::Flag(format!("unknown flag: --{name}; there are {}", known.join(", ")))
 }
 

@@ -63,7 +63,7 @@ const ELECTION_RULES: [Right; 2] = [
 ];
 
 /// The rules of a role, one for each resource.
-fn role_rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
+pub(super) fn role_rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
     let mut rules: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for right in rights {
         let verbs = rules.entry((right.group, right.resource)).or_default();

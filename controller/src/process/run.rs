@@ -6,14 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client_kit::{Seed, SharedClock};
-use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tower::limit::ConcurrencyLimitLayer;
 
 use super::configurations::{self, Reach};
+use super::connect::connect;
 use super::definitions::{kinds_without_definition, settle_gates, wait_for_definitions};
 use super::election::{Election, Timings};
 use super::flag_table;
@@ -21,11 +19,14 @@ use super::flags::Flags;
 use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::Manager;
+use crate::images::SECRETS_NAMESPACE;
 use crate::kit::RetryDelays;
 use crate::metrics::{IS_LEADER, Metrics};
 use crate::webhook::{Surroundings, WebhookCaches};
 use crate::workloads::{Options, Settings};
 
+/// The manager's name in its requests.
+const USER_AGENT: &str = "kruise-manager";
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The first delay after that has failed; each further one is twice as long, up to `LOOK_AGAIN`.
@@ -36,6 +37,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(200);
 pub struct Environment {
     /// `POD_NAMESPACE`.
     pub namespace: String,
+    /// `KRUISE_DAEMON_CONFIG_NS`: the namespace of the Secrets that the daemon may read.
+    pub secrets_namespace: String,
     /// `SECRET_NAME`.
     pub secret: String,
     /// `SERVICE_NAME`.
@@ -64,6 +67,7 @@ impl Environment {
         let port = text("WEBHOOK_PORT", &install::WEBHOOK_PORT.to_string());
         Ok(Self {
             namespace: text("POD_NAMESPACE", install::NAMESPACE),
+            secrets_namespace: text("KRUISE_DAEMON_CONFIG_NS", SECRETS_NAMESPACE),
             secret: text("SECRET_NAME", install::SECRET),
             service: text("SERVICE_NAME", install::SERVICE),
             host: text("WEBHOOK_HOST", ""),
@@ -104,34 +108,12 @@ impl Environment {
     }
 }
 
-/// How many requests wait for an answer at once. Each has a connection of its own, which takes 90 KB: a set that makes 500 pods at
-/// once would open 500. Watches do not count.
-const REQUESTS_MAX: usize = 64;
-
-/// The way to the cluster: the kubeconfig that is named, or what the surroundings say.
-async fn connect(flags: &Flags) -> Result<Client, ProcessError> {
-    let failed = |error: &dyn std::fmt::Display| ProcessError::Config(error.to_string());
-    let config = match flags.text("kubeconfig") {
-        "" => Config::infer().await.map_err(|error| failed(&error))?,
-        path => {
-            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(|error| failed(&error))?
-        }
-    };
-    let builder = ClientBuilder::try_from(config).map_err(|error| failed(&error))?;
-    Ok(builder
-        .with_layer(&ConcurrencyLimitLayer::new(REQUESTS_MAX))
-        .build())
-}
-
 /// Runs the manager with `flags` until `stop` is ready.
 ///
 /// # Errors
 /// If it cannot start, or loses its leadership.
 pub async fn run(flags: &Flags, environment: &Environment, stop: impl Future) -> Result<(), ProcessError> {
-    let client = connect(flags).await?;
+    let client = connect(flags.text("kubeconfig"), USER_AGENT).await?;
     run_with(client, flags, environment, Options::default(), stop).await
 }
 
@@ -186,6 +168,7 @@ pub async fn run_with(
         settle_gates(&client_of_gates, &mut gates).await;
         Options {
             own_namespace: environment.namespace.clone(),
+            secrets_namespace: environment.secrets_namespace.clone(),
             ..controllers(options, flags, &gates)
         }
     };
@@ -225,12 +208,15 @@ fn refuse_other_locks(flags: &Flags) -> Result<(), ProcessError> {
     )))
 }
 
+/// Whether a listener serves a path.
+type Serves = fn(&str) -> bool;
+
 async fn serve_endpoints(
     tasks: &mut JoinSet<()>,
     flags: &Flags,
     state: &endpoints::State,
 ) -> Result<(), ProcessError> {
-    let served: [(&str, endpoints::Serves); 2] = [
+    let served: [(&str, Serves); 2] = [
         ("metrics-addr", |path| path == "/metrics"),
         ("health-probe-addr", |path| path != "/metrics"),
     ];
@@ -238,7 +224,9 @@ async fn serve_endpoints(
         let address = flags.text(flag);
         if address != "0" {
             let listener = endpoints::listen(address).await?;
-            tasks.spawn(endpoints::serve(listener, state.clone(), serves));
+            let state = state.clone();
+            let answer = move |path: &str| endpoints::answer(path, &state).filter(|_| serves(path));
+            tasks.spawn(endpoints::serve(listener, answer));
         }
     }
     Ok(())
@@ -414,6 +402,7 @@ mod tests {
     fn the_environment_has_openkruises_names() {
         let environment = Environment::read(|name| Some(format!("{}1", name.len()))).unwrap();
         assert_eq!((environment.namespace.as_str(), environment.port), ("131", 121));
+        assert_eq!(environment.secrets_namespace, "231");
         assert!(Environment::read(|_| Some("x".to_owned())).is_err());
     }
 

@@ -9,6 +9,7 @@ use super::ALL;
 use super::cloneset::Planner;
 use super::workload::{Settings, Workload};
 use crate::gates::FeatureGates;
+use crate::images::SECRETS_NAMESPACE;
 use crate::kit::{ListOrder, RetryDelays, Shared};
 use crate::metrics::Metrics;
 
@@ -38,6 +39,8 @@ pub struct Options {
     pub namespace: Option<String>,
     /// The manager's own namespace, in which it keeps revisions of objects of the cluster.
     pub own_namespace: String,
+    /// The namespace of the Secrets that the daemon may read.
+    pub secrets_namespace: String,
     /// How long an object waits after failures.
     pub retry: RetryDelays,
     /// The order in which pods come that are equal in every criterion, by name, lowest first. Go's caches promise none; a replay of a
@@ -75,6 +78,7 @@ impl Default for Options {
             settings: Settings::new(),
             namespace: None,
             own_namespace: OWN_NAMESPACE.to_owned(),
+            secrets_namespace: SECRETS_NAMESPACE.to_owned(),
             retry: RetryDelays::default(),
             list_order: None,
             left_out: Vec::new(),

@@ -36,18 +36,19 @@ const LATER_MS: (u64, u64) = (20 * 60_000, 30 * 60_000);
 /// For how long a Secret is not read again.
 const SECRET_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Adds the puller of a node to a daemon. At most `workers` tags are pulled at a time, if that is given.
+/// Adds the puller of a node to a daemon, and gives its cache. At most `workers` tags are pulled at a time, if that is given.
 pub(in crate::daemon) fn add(
     runtime: &mut Runtime,
     (client, node, clock): (&Client, &str, &SharedClock),
     service: Arc<dyn ImageService>,
     workers: Option<usize>,
-) {
+) -> Informer<NodeImage> {
+    let images = runtime.selected_cache(&format!("metadata.name={node}"));
     let puller = Puller {
         client: client.clone(),
         recorder: EventRecorder::new(client.clone(), COMPONENT, Some(node), Arc::clone(clock)),
         clock: Arc::clone(clock),
-        images: runtime.selected_cache(&format!("metadata.name={node}")),
+        images: images.clone(),
         service,
         turns: workers.map(|workers| Arc::new(Semaphore::new(workers.max(1)))),
         state: Mutex::new(State {
@@ -59,6 +60,7 @@ pub(in crate::daemon) fn add(
     };
     let queue = WorkQueue::new().with_retry(RETRY);
     runtime.add(&Arc::new(puller), &Arc::new(queue), 1);
+    images
 }
 
 /// The puller of a node.

@@ -17,15 +17,16 @@ use std::sync::Arc;
 use client_kit::EventRecorder;
 
 use super::Node;
-use crate::kit::{ObjectKey, Runtime, WorkQueue};
+use crate::api::v1alpha1::NodePodProbe;
+use crate::kit::{Informer, ObjectKey, Runtime, WorkQueue};
 
 /// The source of events.
 const COMPONENT: &str = "kruise-daemon-podprobe";
 /// How many probes are asked at a time.
 const WORKERS: usize = 32;
 
-/// Adds the probes of a node.
-pub(super) fn start(runtime: &mut Runtime, node: &Node) {
+/// Adds the probes of a node, and gives the cache of their list.
+pub(super) fn start(runtime: &mut Runtime, node: &Node) -> Informer<NodePodProbe> {
     let probes = runtime.named_cache(&node.name);
     let results = Arc::new(results::Results::default());
     let writes = Arc::new(WorkQueue::new());
@@ -44,8 +45,9 @@ pub(super) fn start(runtime: &mut Runtime, node: &Node) {
     let writer = writer::Writer {
         client: node.client.clone(),
         recorder: EventRecorder::new(node.client.clone(), COMPONENT, Some(&node.name), clock),
-        probes,
+        probes: probes.clone(),
         results,
     };
     runtime.add(&Arc::new(writer), &writes, 1);
+    probes
 }

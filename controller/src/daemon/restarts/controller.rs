@@ -31,7 +31,7 @@ pub(super) struct Controller {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
     pub(super) requests: Informer<ContainerRecreateRequest>,
-    pub(super) pods: Informer<Pod>,
+    pub(super) pods: Option<Informer<Pod>>,
     pub(super) stopper: Stopper,
     pub(super) expectations: Arc<Expectations>,
     pub(super) queue: Arc<WorkQueue<ObjectKey>>,
@@ -57,7 +57,9 @@ impl Reconciler for Controller {
     }
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
-        watches.wait_for(&self.pods);
+        if let Some(pods) = &self.pods {
+            watches.wait_for(pods);
+        }
         // The end of a request is the turn of the next.
         let expectations = Arc::clone(&self.expectations);
         watches.on(&self.requests, move |change, queue| {
@@ -182,7 +184,8 @@ impl Controller {
             .and_then(|strategy| strategy.termination_grace_period_seconds);
         let named = container.ports.iter().flatten();
         let named = named.filter_map(|port| Some((port.name.clone()?, port.container_port)));
-        let pod = self.pods.get(key).filter(|pod| pod.uid().as_deref() == Some(uid));
+        let pod = self.pods.as_ref().and_then(|pods| pods.get(key));
+        let pod = pod.filter(|pod| pod.uid().as_deref() == Some(uid));
         let stop = Stop {
             pod: key,
             uid,

@@ -21,6 +21,7 @@ use self::environment::Restarts;
 use self::stopper::Stopper;
 use super::Node;
 use crate::api::labels::{REQUEST_ACTIVE, REQUEST_NODE};
+use crate::api::v1alpha1::ContainerRecreateRequest;
 use crate::kit::{Informer, Runtime, WorkQueue};
 use crate::pods::pod::Pod;
 
@@ -54,18 +55,24 @@ pub(super) fn start_environment(
     runtime.add(&Arc::new(restarter), restarts, 1);
 }
 
-/// Adds the restarts by requests.
-pub(super) fn start_requests(runtime: &mut Runtime, node: &Node, pods: &Informer<Pod>) {
+/// Adds the restarts by requests, and gives their cache. Without the pods of the node a hook by HTTP has to name its host.
+pub(super) fn start_requests(
+    runtime: &mut Runtime,
+    node: &Node,
+    pods: Option<&Informer<Pod>>,
+) -> Informer<ContainerRecreateRequest> {
     let own = format!("{REQUEST_NODE}={},{REQUEST_ACTIVE}=true", node.name);
     let queue = Arc::new(WorkQueue::new());
+    let requests = runtime.labelled_cache(&own);
     let controller = controller::Controller {
         client: node.client.clone(),
         clock: Arc::clone(&node.clock),
-        requests: runtime.labelled_cache(&own),
-        pods: pods.clone(),
+        requests: requests.clone(),
+        pods: pods.cloned(),
         stopper: stopper(node, REQUESTS_COMPONENT),
         expectations: Arc::default(),
         queue: Arc::clone(&queue),
     };
     runtime.add(&Arc::new(controller), &queue, WORKERS);
+    requests
 }

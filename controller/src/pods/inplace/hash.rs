@@ -66,13 +66,26 @@ pub(crate) fn env_hash(container: &Container, pod: &Pod) -> u64 {
     })
 }
 
+/// The variables that the webhook gives sidecars which are updated hot. They tell of an update, and ask for none.
+const SIDECAR_VERSIONS: [&str; 2] = ["SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"];
+
+/// What a variable refers to that counts in the hash.
+fn counted(env: &EnvVar) -> Option<Reference<'_>> {
+    reference(env).filter(|_| !SIDECAR_VERSIONS.contains(&&*env.name))
+}
+
+/// Whether variables of a container come from the pod's labels and annotations.
+pub(crate) fn has_references(container: &Container) -> bool {
+    container.env.iter().any(|env| counted(env).is_some())
+}
+
 /// The same with values by the variable's name and what it refers to.
 pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<'_>) -> String) -> u64 {
     let values: Vec<Value> = container
         .env
         .iter()
         .filter_map(|env| {
-            let value = value(&env.name, reference(env)?);
+            let value = value(&env.name, counted(env)?);
             Some(if value.is_empty() {
                 json!({ "name": env.name })
             } else {

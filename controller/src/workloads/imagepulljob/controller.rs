@@ -33,6 +33,8 @@ pub(super) struct Controller {
     pub(super) images: Informer<NodeImage>,
     pub(super) pods: Informer<CachedPod>,
     pub(super) secrets: Informer<HeldSecret<Secret>>,
+    /// The namespace of the copies of Secrets, which the daemon may read.
+    pub(super) secrets_namespace: String,
     /// For how many seconds lists keep a tag beside what the job says.
     pub(super) kept_s: i64,
 }
@@ -63,13 +65,13 @@ impl Reconciler for Controller {
         });
         let jobs = self.jobs.clone();
         watches.on(&self.pods, move |change, queue| pod_changed(&jobs, change, queue));
-        let jobs = self.jobs.clone();
+        let (jobs, copies_in) = (self.jobs.clone(), self.secrets_namespace.clone());
         let expectations = Arc::clone(&self.expectations);
         watches.on(&self.secrets, move |change, queue| {
             if let Change::Deleted(secret) = change {
                 expectations.forget_object(secret.as_ref());
             }
-            secret_changed(&jobs, change, queue);
+            secret_changed(&jobs, &copies_in, change, queue);
         });
     }
 

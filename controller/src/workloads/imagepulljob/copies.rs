@@ -1,5 +1,6 @@
 //! Carries out what is planned for copies of Secrets.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use client_kit::Seed;
@@ -11,7 +12,6 @@ use super::controller::Controller;
 use super::held_secret::HeldSecret;
 use super::secrets::{Copies, Write, copies, reference, release};
 use crate::api::v1beta1::{ImagePullJob, ReferenceObject};
-use crate::images::SECRETS_NAMESPACE;
 use crate::kit::{ActError, Kind, ObjectKey};
 
 /// How many hexadecimal digits the names of copies end in.
@@ -26,8 +26,9 @@ impl Controller {
     ) -> Result<Option<Vec<ReferenceObject>>, ActError> {
         let names = job.spec.template.pull_secrets.as_deref().unwrap_or_default();
         let namespace = job.namespace().unwrap_or_default();
-        if namespace == SECRETS_NAMESPACE {
-            return Ok(Some(names.iter().map(|name| reference(name, "")).collect()));
+        let own = &self.secrets_namespace;
+        if namespace == *own {
+            return Ok(Some(names.iter().map(|name| reference(own, name, "")).collect()));
         }
         let known = self.copies_seen();
         let unseen = |copy: &Arc<Secret>| self.expectations.unseen_object(copy.as_ref()).is_some();
@@ -39,8 +40,10 @@ impl Controller {
         for name in names {
             sources.extend(api.get_opt(name).await?);
         }
-        let new_name = |name: &str| new_name(name, job, &known);
-        let Copies { writes, references } = copies(&ObjectKey::of(job), &sources, &known, new_name);
+        let held = self.secrets.in_namespace(own);
+        let taken: BTreeSet<String> = held.iter().map(|held| held.name_any()).collect();
+        let new_name = |name: &str| new_name(name, job, &taken);
+        let Copies { writes, references } = copies(own, &ObjectKey::of(job), &sources, &known, new_name);
         self.write_copies(writes).await?;
         Ok(Some(references))
     }
@@ -51,14 +54,14 @@ impl Controller {
             .await
     }
 
-    /// The Secrets in the daemon's namespace, by name.
+    /// The copies in the daemon's namespace, by name.
     fn copies_seen(&self) -> Vec<Arc<Secret>> {
-        let held = self.secrets.in_namespace(SECRETS_NAMESPACE);
+        let held = self.secrets.in_namespace(&self.secrets_namespace);
         held.iter().filter_map(|held| held.secret().cloned()).collect()
     }
 
     async fn write_copies(&self, writes: Vec<Write>) -> Result<(), ActError> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), SECRETS_NAMESPACE);
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.secrets_namespace);
         for write in writes {
             match write {
                 Write::Create(copy) => {
@@ -101,11 +104,11 @@ impl Controller {
 }
 
 /// The name of a new copy: that of its source and six hexadecimal digits.
-fn new_name(source: &str, job: &ImagePullJob, known: &[Arc<Secret>]) -> String {
+fn new_name(source: &str, job: &ImagePullJob, taken: &BTreeSet<String>) -> String {
     let mut random = Seed(0).fork(&job.uid().unwrap_or_default()).fork(source).random();
     loop {
         let name = format!("{source}-{:06x}", random.below(DIGITS));
-        if known.iter().all(|copy| copy.name_any() != name) {
+        if !taken.contains(&name) {
             return name;
         }
     }

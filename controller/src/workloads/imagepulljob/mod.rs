@@ -76,6 +76,7 @@ fn start(start: &mut Start<'_>) {
         images: start.runtime.cluster_cache(),
         pods: start.runtime.cache(),
         secrets: start.runtime.cache(),
+        secrets_namespace: start.options.secrets_namespace.clone(),
         kept_s: integer(start.setting(TTL)).unwrap_or_default(),
     };
     let (queue, workers) = (start.queue(), start.workers());

@@ -8,13 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 
 use crate::api::v1beta1::ReferenceObject;
-use crate::images::{SECRETS_NAMESPACE, SHARED_COPY};
+use crate::images::SHARED_COPY;
 use crate::kit::ObjectKey;
 
 /// Annotation of a copy: the jobs that use it, `namespace/name`, sorted, with commas between.
 const REFERENCES: &str = "imagepulljobs.kruise.io/references";
 /// Annotation of a copy: the Secret that it is a copy of.
-const SOURCE: &str = "imagepulljobs.kruise.io/source-key";
+pub(super) const SOURCE: &str = "imagepulljobs.kruise.io/source-key";
 /// Annotation of a copy: [`SHARED_COPY`].
 const MODE: &str = "imagepulljobs.kruise.io/mode";
 
@@ -39,9 +39,9 @@ pub(super) struct Copies {
 }
 
 /// A Secret for the list of a node.
-pub(super) fn reference(name: &str, mode: &str) -> ReferenceObject {
+pub(super) fn reference(namespace: &str, name: &str, mode: &str) -> ReferenceObject {
     ReferenceObject {
-        namespace: SECRETS_NAMESPACE.to_owned(),
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
         mode: mode.to_owned(),
     }
@@ -64,8 +64,9 @@ fn with_jobs(mut copy: Secret, jobs: &BTreeSet<String>) -> Secret {
     copy
 }
 
-/// The copies of `sources` for a job, given the copies that are there, by name. `new_name` makes the name of a new copy.
+/// The copies of `sources` for a job in `namespace`, given the copies that are there, by name. `new_name` makes the name of a new copy.
 pub(super) fn copies(
+    namespace: &str,
     job: &ObjectKey,
     sources: &[Secret],
     known: &[Arc<Secret>],
@@ -83,7 +84,7 @@ pub(super) fn copies(
         let own = of_source.find(|copy| jobs(copy).contains(&job)).or(first);
         let name = match own {
             None => {
-                let copy = copy_of(source, &key, new_name(&source.name_any()));
+                let copy = copy_of(source, &key, (namespace, new_name(&source.name_any())));
                 let name = copy.name_any();
                 copies
                     .writes
@@ -101,7 +102,7 @@ pub(super) fn copies(
                 own.name_any()
             }
         };
-        copies.references.push(reference(&name, SHARED_COPY));
+        copies.references.push(reference(namespace, &name, SHARED_COPY));
         used.insert(name);
     }
     let unused = known.iter().filter(|copy| !used.contains(&copy.name_any()));
@@ -129,14 +130,14 @@ fn without(copy: &Arc<Secret>, job: &str) -> Option<Write> {
     })
 }
 
-fn copy_of(source: &Secret, key: &str, name: String) -> Secret {
+fn copy_of(source: &Secret, key: &str, (namespace, name): (&str, String)) -> Secret {
     let mut annotations = source.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(SOURCE.to_owned(), key.to_owned());
     annotations.insert(MODE.to_owned(), SHARED_COPY.to_owned());
     Secret {
         metadata: ObjectMeta {
             name: Some(name),
-            namespace: Some(SECRETS_NAMESPACE.to_owned()),
+            namespace: Some(namespace.to_owned()),
             labels: source.metadata.labels.clone(),
             annotations: Some(annotations),
             ..ObjectMeta::default()
@@ -168,7 +169,7 @@ mod tests {
         let (key, rest) = rest.split_once(" for ").unwrap();
         let (jobs, word) = rest.split_once(": ").unwrap();
         let (_, source_name) = key.split_once('/').unwrap();
-        let mut copy = copy_of(&source(source_name, word), key, name.to_owned());
+        let mut copy = copy_of(&source(source_name, word), key, ("k", name.to_owned()));
         copy.annotations_mut()
             .insert(REFERENCES.to_owned(), jobs.to_owned());
         Arc::new(copy)
@@ -210,9 +211,10 @@ mod tests {
     ) {
         let sources: Vec<Secret> = sources.iter().map(|name| source(name, "e30=")).collect();
         let known: Vec<Arc<Secret>> = known.iter().map(|words| copy(words)).collect();
-        let copies = copies(&ObjectKey::new("d", "j"), &sources, &known, |name| {
+        let copies = copies("k", &ObjectKey::new("d", "j"), &sources, &known, |name| {
             format!("{name}-new")
         });
+        assert!(copies.references.iter().all(|secret| secret.namespace == "k"));
         let referenced: Vec<String> = copies
             .references
             .iter()
@@ -226,9 +228,13 @@ mod tests {
 
     #[test]
     fn a_new_copy_has_all_of_its_source() {
-        let copies = copies(&ObjectKey::new("d", "j"), &[source("a", "e30=")], &[], |_| {
-            "a-1".to_owned()
-        });
+        let copies = copies(
+            "k",
+            &ObjectKey::new("d", "j"),
+            &[source("a", "e30=")],
+            &[],
+            |_| "a-1".to_owned(),
+        );
         let Write::Create(copy) = &copies.writes[0] else {
             panic!()
         };
@@ -236,7 +242,7 @@ mod tests {
             serde_json::to_value(copy).unwrap(),
             json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
                 "data": { ".dockerconfigjson": "e30=" },
-                "metadata": { "name": "a-1", "namespace": "kruise-daemon-config", "labels": { "l": "1" }, "annotations": {
+                "metadata": { "name": "a-1", "namespace": "k", "labels": { "l": "1" }, "annotations": {
                     REFERENCES: "d/j", SOURCE: "d/a", MODE: "batch" } } })
         );
     }

@@ -6,7 +6,7 @@ use kube::{Resource as _, ResourceExt as _};
 use super::held_secret::HeldSecret;
 use super::select::Wanted;
 use crate::api::v1beta1::{ImagePullJob, NodeImage};
-use crate::images::{ImageReference, SECRETS_NAMESPACE};
+use crate::images::ImageReference;
 use crate::kit::{Change, Informer, ObjectKey, WorkQueue};
 use crate::pods::CachedPod;
 use crate::pods::pod::{self, Pod};
@@ -94,9 +94,10 @@ pub(super) fn pod_changed(
     }
 }
 
-/// A Secret came or changed: the jobs that use it.
+/// A Secret came or changed: the jobs that use it. Those in the namespace of the copies wake none.
 pub(super) fn secret_changed(
     jobs: &Informer<ImagePullJob>,
+    copies_in: &str,
     change: &Change<'_, HeldSecret<Secret>>,
     queue: &WorkQueue<ObjectKey>,
 ) {
@@ -104,7 +105,7 @@ pub(super) fn secret_changed(
         return;
     };
     let namespace = secret.namespace().unwrap_or_default();
-    if namespace == SECRETS_NAMESPACE {
+    if namespace == copies_in {
         return;
     }
     let name = secret.name_any();

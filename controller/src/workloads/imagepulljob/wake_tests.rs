@@ -115,14 +115,23 @@ fn lists_wake(#[case] old: Option<Arc<NodeImage>>, #[case] new: Arc<NodeImage>, 
 }
 
 #[rstest]
-#[case::its_own("default", "s", true)]
-#[case::another("default", "t", false)]
-#[case::of_another_namespace("other", "s", false)]
-fn secrets_wake(#[case] namespace: &str, #[case] name: &str, #[case] expected: bool) {
+#[case::its_own("default", "s", "copies", true)]
+#[case::another("default", "t", "copies", false)]
+#[case::of_another_namespace("other", "s", "copies", false)]
+#[case::among_the_copies("default", "s", "default", false)]
+fn secrets_wake(
+    #[case] namespace: &str,
+    #[case] name: &str,
+    #[case] copies_in: &str,
+    #[case] expected: bool,
+) {
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name}});
     let secret = Arc::new(HeldSecret::from(secret));
     let jobs = jobs(&json!({}), &runs());
     let change = Change::Added(&secret);
-    assert_eq!(is_woken(|queue| secret_changed(&jobs, &change, queue)), expected);
+    assert_eq!(
+        is_woken(|queue| secret_changed(&jobs, copies_in, &change, queue)),
+        expected
+    );
 }

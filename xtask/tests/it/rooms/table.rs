@@ -22,6 +22,7 @@ const fn row(name: &'static str, imports: &'static [&'static str]) -> Crate {
 pub(super) const CRATES: &[Crate] = &[
     row("shared-json", &[]),
     row("client-kit", &["shared-json"]),
+    row("cri", &[]),
     row("seeded-entropy", &["client-kit"]),
     row("pod-rules", &["shared-json"]),
     row("go-dump", &["client-kit", "shared-json"]),
@@ -99,6 +100,11 @@ pub(super) const CRATES: &[Crate] = &[
     row(
         "conformance",
         &["client-kit", "controller", "fake-apiserver", "shared-json"],
+    ),
+    row("kruise-daemon", &["client-kit", "controller", "cri"]),
+    row(
+        "containerd-proof",
+        &["client-kit", "controller", "cri", "fake-apiserver"],
     ),
     row(
         "xtask",
