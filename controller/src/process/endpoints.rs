@@ -179,7 +179,9 @@ mod tests {
         };
         let pairs: Vec<(&str, &str)> = labels.iter().map(|label| (*label, "x")).collect();
         state.metrics.add(name, &pairs, 1.0);
-        let (_, _, text) = answer("/metrics", &state).unwrap();
+        let text = answer("/metrics", &state)
+            .map(|answer| answer.text)
+            .unwrap_or_default();
         let head = format!("# TYPE {name} {kind}");
         assert!(text.lines().any(|line| line == head), "{text}");
     }
