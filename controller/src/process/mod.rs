@@ -3,8 +3,8 @@
 //! `flags` (by `flag_table`) reads the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `definitions` asks which kinds are served, `install` knows the manifests, `logs` writes what
-//! happens, and `run` puts all that
-//! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
+//! happens, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that its
+//! chart runs this one.
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.
