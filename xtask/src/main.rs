@@ -40,7 +40,7 @@ enum Verb {
     Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
-    /// Play random histories of CloneSets and check invariants after every commit.
+    /// Play random histories of each kind and check invariants after every commit.
     Histories(histories::Arguments),
     /// Serve a cluster with OpenKruise in it: the manager, and the daemon on each node.
     Serve(serve::Arguments),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::errand::Errand;
+
 /// The time after an action of the user in which the controller may still act on its former view.
 pub(super) const BEHIND_MS: i64 = 50;
 /// For so long after a watch of the controller was broken off it may act on an old view: it waits 0.8 s before it asks again,
@@ -17,6 +19,8 @@ pub(super) struct Deeds {
     pub(super) deleted: BTreeSet<String>,
     /// The pods that were chosen to go, and when.
     pub(super) named: Vec<(i64, String)>,
+    /// What was requested of other objects, and when.
+    pub(super) errands: Vec<(i64, Errand)>,
     /// When the weather broke off a watch of the controller.
     pub(super) blinded_at_ms: Vec<i64>,
 }

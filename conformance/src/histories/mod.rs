@@ -2,15 +2,21 @@
 //!
 //! In every second one the manager meets faults besides ([`weather`]).
 //!
-//! [`wish`] is the spec that the user asks for, [`player`] acts on the set now and then, [`deeds`] is what it did. A folder for each
-//! kind has that kind's spec and its judge, who looks at every change afterwards. All follows from a seed, so that a history that
-//! went wrong is played again by its number.
+//! [`wish`] is the spec that the user asks for, [`player`] acts on the set now and then, [`errand`] is a request about any other object,
+//! [`deeds`] is what the user did. A folder for each kind has that kind's spec and its judge, which looks at every change afterwards;
+//! [`commits`] is what judges share. All follows from a seed, so that a history that went wrong is played again by its number.
 
+mod broadcastjob;
 mod cloneset;
+mod commits;
 mod daemonset;
 mod deeds;
+mod errand;
+mod imagepulljob;
 mod player;
 mod pod;
+mod podunavailablebudget;
+mod resourcedistribution;
 mod restarts;
 mod sidecarset;
 mod statefulset;
@@ -18,6 +24,7 @@ mod story;
 mod uniteddeployment;
 mod weather;
 mod wish;
+mod workloadspread;
 
 use std::time::Duration;
 
@@ -26,28 +33,38 @@ use client_kit::{Random, Seed};
 use crate::bench::simulate_seed;
 use crate::error::Error;
 use crate::suite::Simulate;
+use broadcastjob::BroadcastJobWish;
 use cloneset::CloneSetWish;
 use daemonset::DaemonSetWish;
+use imagepulljob::PullJobsWish;
 use player::Player;
+use podunavailablebudget::BudgetWish;
+use resourcedistribution::DistributionWish;
 use restarts::RestartsWish;
 use sidecarset::SidecarSetWish;
 use statefulset::StatefulSetWish;
 use uniteddeployment::UnitedDeploymentWish;
 use wish::Wish;
+use workloadspread::SpreadWish;
 
 /// The number of the user's actions in one history.
 const STEPS: u64 = 10;
-/// The time after which everything has come to rest: a write that no watch delivered is looked up after five minutes, and then
-/// there may be as much to do as at the start.
-const REST: Duration = Duration::from_secs(600);
 
 /// A kind that has histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// BroadcastJobs.
+    BroadcastJob,
     /// CloneSets.
     CloneSet,
     /// Advanced DaemonSets.
     DaemonSet,
+    /// ImagePullJobs and ImageListPullJobs.
+    ImagePullJob,
+    /// PodUnavailableBudgets.
+    PodUnavailableBudget,
+    /// ResourceDistributions.
+    ResourceDistribution,
     /// ContainerRecreateRequests.
     Restarts,
     /// SidecarSets.
@@ -56,40 +73,57 @@ pub enum Kind {
     StatefulSet,
     /// UnitedDeployments.
     UnitedDeployment,
+    /// WorkloadSpreads.
+    WorkloadSpread,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
+        Self::BroadcastJob,
         Self::CloneSet,
         Self::DaemonSet,
+        Self::ImagePullJob,
+        Self::PodUnavailableBudget,
+        Self::ResourceDistribution,
         Self::Restarts,
         Self::SidecarSet,
         Self::StatefulSet,
         Self::UnitedDeployment,
+        Self::WorkloadSpread,
     ];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::BroadcastJob => "broadcastjob",
             Self::CloneSet => "cloneset",
             Self::DaemonSet => "daemonset",
+            Self::ImagePullJob => "imagepulljob",
+            Self::PodUnavailableBudget => "podunavailablebudget",
+            Self::ResourceDistribution => "resourcedistribution",
             Self::Restarts => "restarts",
             Self::SidecarSet => "sidecarset",
             Self::StatefulSet => "statefulset",
             Self::UnitedDeployment => "uniteddeployment",
+            Self::WorkloadSpread => "workloadspread",
         }
     }
 
     fn wish(self, random: &mut Random) -> Box<dyn Wish> {
         match self {
+            Self::BroadcastJob => Box::new(BroadcastJobWish::random(random)),
             Self::CloneSet => Box::new(CloneSetWish::random(random)),
             Self::DaemonSet => Box::new(DaemonSetWish::random(random)),
+            Self::ImagePullJob => Box::new(PullJobsWish::random(random)),
+            Self::PodUnavailableBudget => Box::new(BudgetWish::random(random)),
+            Self::ResourceDistribution => Box::new(DistributionWish::random(random)),
             Self::Restarts => Box::new(RestartsWish::random(random)),
             Self::SidecarSet => Box::new(SidecarSetWish::random(random)),
             Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
             Self::UnitedDeployment => Box::new(UnitedDeploymentWish::random(random)),
+            Self::WorkloadSpread => Box::new(SpreadWish::random(random)),
         }
     }
 }
@@ -122,8 +156,11 @@ pub fn play(kind: Kind, seed: u64, simulate: Simulate<'_>) -> Result<Played, Err
         }
         let struck = player.fair_weather();
         wish.come_to_rest();
+        if !wish.calm().is_zero() {
+            tokio::time::sleep(wish.calm()).await;
+        }
         player.ask(wish.spec()).await?;
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(wish.rest()).await;
         let history = player.history();
         let mut wrongs = wish.wrongs(&history, &player.deeds);
         wrongs.extend(player.unlike(wish.as_ref()).await?);

@@ -9,6 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
 use super::deeds::Deeds;
+use super::errand;
 use super::pod::{MARK, STATE};
 use super::wish::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
 use crate::action::Kubectl;
@@ -21,6 +22,7 @@ const SET: &str = "a";
 
 pub(super) struct Player {
     backend: Backend,
+    kubectl: Kubectl,
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     pub(super) deeds: Deeds,
@@ -35,11 +37,11 @@ fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
 
 impl Player {
     pub(super) async fn start(seed: u64, wish: &dyn Wish) -> Result<Self, Error> {
-        let mut options = FakeOptions {
+        let options = FakeOptions {
             seed,
+            environment: wish.environment(),
             ..FakeOptions::default()
         };
-        options.environment.daemon = wish.needs_daemon();
         let backend = Backend::Fake(FakeCluster::start(options).await?);
         let api = |group: &str, version: &str, kind: &str, of_the_cluster: bool| {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -52,6 +54,7 @@ impl Player {
         let sets = api(group, version, wish.kind(), wish.is_of_the_cluster());
         let pods = api("", "v1", "Pod", false);
         Ok(Self {
+            kubectl: Kubectl::new(backend.client(), "default"),
             backend,
             sets,
             pods,
@@ -96,13 +99,13 @@ impl Player {
     }
 
     pub(super) async fn create(&mut self, wish: &dyn Wish) -> Result<(), Error> {
-        let kubectl = Kubectl::new(self.backend.client(), "default");
         let class = json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": STORAGE_CLASS},
             "provisioner": "example.com/disks",
         });
         for object in [class, wish.object()].into_iter().chain(wish.after()) {
-            kubectl.create(&object).await.map_err(|error| Error::Refused {
+            let created = self.kubectl.create(&object).await;
+            created.map_err(|error| Error::Refused {
                 action: "create".to_owned(),
                 origin: None,
                 why: error.to_string(),
@@ -111,11 +114,14 @@ impl Player {
         Ok(())
     }
 
+    /// Asks something of the set. One that has come to its end cannot be asked.
     pub(super) async fn ask(&mut self, patch: Value) -> Result<(), Error> {
         self.deeds.at_ms.push(self.now_ms());
         let patch = Patch::Merge(json!({ "spec": patch }));
-        let asked = self.sets.patch(SET, &PatchParams::default(), &patch).await;
-        asked.map(drop).map_err(refused("patch"))
+        match self.sets.patch(SET, &PatchParams::default(), &patch).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            asked => asked.map(drop).map_err(refused("patch")),
+        }
     }
 
     async fn list(&self) -> Result<Vec<DynamicObject>, Error> {
@@ -123,15 +129,20 @@ impl Player {
         list.map(|list| list.items).map_err(refused("list"))
     }
 
-    /// The name and the uid of one of the pods that are there and stay.
-    async fn any(&self, random: &mut Random) -> Result<Option<(String, String)>, Error> {
+    /// The names and the uids of the pods that are there and stay.
+    async fn staying(&self) -> Result<Vec<(String, String)>, Error> {
         let pods = self.list().await?.into_iter();
-        let names: Vec<(String, String)> = pods
-            .filter(|pod| {
-                pod.metadata.deletion_timestamp.is_none() && pod.data["status"]["phase"] != "Failed"
-            })
+        let pods = pods.filter(|pod| {
+            pod.metadata.deletion_timestamp.is_none() && pod.data["status"]["phase"] != "Failed"
+        });
+        Ok(pods
             .filter_map(|pod| Some((pod.metadata.name?, pod.metadata.uid?)))
-            .collect();
+            .collect())
+    }
+
+    /// One of these pods.
+    async fn any(&self, random: &mut Random) -> Result<Option<(String, String)>, Error> {
+        let names = self.staying().await?;
         let at = random.below(u64::try_from(names.len()).unwrap_or(1).max(1));
         Ok(names.get(usize::try_from(at).unwrap_or(0)).cloned())
     }
@@ -158,18 +169,16 @@ impl Player {
     /// One deed, of the set or of a pod.
     pub(super) async fn step(&mut self, wish: &mut dyn Wish, random: &mut Random) -> Result<(), Error> {
         let deed = random.below(14);
-        if deed < 8 && wish.needs_daemon() {
-            if let Some((pod, _)) = self.any(random).await?
-                && let Some(request) = wish.request(&pod, random)
-            {
-                // The pod may be gone by now.
-                let _refused = Kubectl::new(self.backend.client(), "default")
-                    .create(&request)
-                    .await;
-            }
-            return Ok(());
-        }
         if deed < 8 {
+            let pods = self.staying().await?;
+            let pods: Vec<&str> = pods.iter().map(|(name, _)| name.as_str()).collect();
+            if let Some(errands) = wish.errands(&pods, random) {
+                let now_ms = self.now_ms();
+                errand::carry_out(&self.kubectl, &errands).await;
+                let done = errands.into_iter().map(|errand| (now_ms, errand));
+                self.deeds.errands.extend(done);
+                return Ok(());
+            }
             wish.change(random);
             return self.ask(wish.spec()).await;
         }
@@ -217,9 +226,13 @@ impl Player {
 
     /// The differences between the set and its spec, after all that time.
     pub(super) async fn unlike(&self, wish: &dyn Wish) -> Result<Vec<String>, Error> {
-        let set = self.sets.get_status(SET).await.map_err(refused("get"))?;
+        let set = self.sets.get_opt(SET).await.map_err(refused("get"))?;
         let pods: Vec<Value> = self.list().await?.into_iter().filter_map(whole).collect();
-        Ok(whole(set).map_or_else(Vec::new, |set| wish.unlike(&set, &pods)))
+        Ok(match set.and_then(whole) {
+            Some(set) => wish.unlike(&set, &pods),
+            None if wish.may_end() => Vec::new(),
+            None => vec![format!("at the end there is no {} {SET}", wish.kind())],
+        })
     }
 }
 

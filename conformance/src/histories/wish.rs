@@ -1,10 +1,18 @@
 //! The spec that the user of a history asks for: what all kinds have in common.
 
+use std::time::Duration;
+
 use client_kit::Random;
 use shared_json::{Value, json};
 
 use super::deeds::Deeds;
+use super::errand::Errand;
 use crate::history::Change;
+use crate::recording::environment::Environment;
+
+/// The time after which everything has come to rest: a write that no watch delivered is looked up after five minutes, and then
+/// there may be as much to do as at the start.
+const REST: Duration = Duration::from_secs(600);
 
 /// The labels that hold pods: before deletion and update while they are `yes`, before service until they are.
 pub(super) const HELD_BEFORE_DELETE: &str = "hold/delete";
@@ -30,14 +38,29 @@ pub(super) trait Wish {
         false
     }
 
-    /// Whether OpenKruise's daemon runs on the nodes.
-    fn needs_daemon(&self) -> bool {
+    /// The test bed: gates, images, and whether OpenKruise's daemon runs on the nodes.
+    fn environment(&self) -> Environment {
+        Environment::default()
+    }
+
+    /// Requests in place of a change of the spec, all made at the same time. These are the names of the pods that stay.
+    fn errands(&mut self, _pods: &[&str], _random: &mut Random) -> Option<Vec<Errand>> {
+        None
+    }
+
+    /// Whether the set may be deleted once it has come to its end.
+    fn may_end(&self) -> bool {
         false
     }
 
-    /// An object that asks for something of this pod, in place of a change of the spec.
-    fn request(&mut self, _pod: &str, _random: &mut Random) -> Option<Value> {
-        None
+    /// The time between the end of the weather and the last change of the spec.
+    fn calm(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// The time after the last change of the spec after which everything has come to rest.
+    fn rest(&self) -> Duration {
+        REST
     }
 
     /// Asks for something else.
@@ -92,6 +115,19 @@ impl Hooks {
     }
 }
 
+/// An object as it is created: fields that are null only take something off in a patch.
+pub(super) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let fields = map.iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(name, value)| (name.to_string(), without_nulls(value)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -105,5 +141,16 @@ pub(super) fn number(random: &mut Random, max: u64, shares: [&str; 3]) -> Value 
     match random.below(6) {
         share @ 0..=2 => json!(shares[usize::try_from(share).unwrap_or(0)]),
         _ => json!(random.below(max + 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_created_without_nulls() {
+        let patch = json!({"a": null, "b": {"c": null, "d": [{"e": null}, 1]}});
+        assert_eq!(without_nulls(&patch), json!({"b": {"d": [{}, 1]}}));
     }
 }

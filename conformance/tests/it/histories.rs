@@ -9,12 +9,17 @@ const HISTORIES: u64 = 24;
 #[rstest]
 fn nothing_that_must_not_happen_happens(
     #[values(
+        Kind::BroadcastJob,
         Kind::CloneSet,
         Kind::DaemonSet,
+        Kind::ImagePullJob,
+        Kind::PodUnavailableBudget,
+        Kind::ResourceDistribution,
         Kind::Restarts,
         Kind::SidecarSet,
         Kind::StatefulSet,
-        Kind::UnitedDeployment
+        Kind::UnitedDeployment,
+        Kind::WorkloadSpread
     )]
     kind: Kind,
 ) {

@@ -3,6 +3,7 @@
 mod apidiff;
 mod bad_input;
 mod broken;
+mod budgets;
 mod fixtures;
 mod foreign;
 mod histories;

@@ -3,9 +3,9 @@
 //! `flags` (by `flag_table`) reads the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `definitions` asks which kinds are served, `install` and `install_daemon` know the manifests, `logs`
-//! writes what happens, and `run` puts all that
-//! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
-//! `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and `stop` (signals).
+//! writes what happens, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that
+//! its chart runs this one. `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and
+//! `stop` (signals).
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.

@@ -5,8 +5,10 @@ use shared_json::{Value, json};
 
 use super::judge;
 use crate::histories::deeds::Deeds;
-use crate::histories::wish::Wish;
+use crate::histories::errand::Errand;
+use crate::histories::wish::{Wish, index};
 use crate::history::Change;
+use crate::recording::environment::Environment;
 
 /// How many pods the ReplicaSet has.
 const PODS: i64 = 3;
@@ -60,15 +62,23 @@ impl Wish for RestartsWish {
         judge::RESOURCE
     }
 
-    fn needs_daemon(&self) -> bool {
-        true
+    fn environment(&self) -> Environment {
+        Environment {
+            daemon: true,
+            ..Environment::default()
+        }
     }
 
     fn change(&mut self, _random: &mut Random) {}
 
-    fn request(&mut self, pod: &str, random: &mut Random) -> Option<Value> {
+    fn errands(&mut self, pods: &[&str], random: &mut Random) -> Option<Vec<Errand>> {
+        let count = u64::try_from(pods.len()).unwrap_or(1).max(1);
+        let Some(pod) = pods.get(index(random, count)) else {
+            return Some(Vec::new());
+        };
         self.requests += 1;
-        Some(request(&format!("r{}", self.requests), pod, random))
+        let request = request(&format!("r{}", self.requests), pod, random);
+        Some(vec![Errand::Create(request)])
     }
 
     fn come_to_rest(&mut self) {}

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::jobs::{Child, JobKind};
 use super::plan::Plan;
 use crate::api::v1beta1::{AdvancedCronJob, AdvancedCronJobStatus, BroadcastJob, ImageListPullJob};
-use crate::kit::{ActError, Kind, requests};
+use crate::kit::{ActError, requests};
 
 /// Does the work of a pass.
 ///
@@ -82,7 +82,7 @@ where
     };
     let name = child.reference.name.as_deref().unwrap_or_default();
     match api.delete(name, &params).await.map_err(ActError::from) {
-        Err(error) if !matches!(error.kind, Kind::NotFound | Kind::Conflict) => Err(error),
+        Err(error) if !error.is_about_another() => Err(error),
         _ => Ok(()),
     }
 }

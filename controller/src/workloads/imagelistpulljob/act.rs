@@ -10,7 +10,7 @@ use super::plan::Work;
 use crate::api::labels::REVISION_HASH;
 use crate::api::v1beta1::{ImageListPullJob, ImagePullJob};
 use crate::kit::expectations::Expected;
-use crate::kit::{ActError, Kind, ObjectKey, OnFailure, Owner, in_batches, requests};
+use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
 
 impl Controller {
     fn api(&self, list: &ImageListPullJob) -> Api<ImageListPullJob> {
@@ -111,7 +111,25 @@ fn deletion(uid: Option<String>) -> DeleteParams {
 /// The failure of a write, unless its object has gone or is another one.
 fn settled(written: Result<(), kube::Error>) -> Result<(), ActError> {
     match written.map_err(ActError::from) {
-        Err(error) if !matches!(error.kind, Kind::NotFound | Kind::Conflict) => Err(error),
+        Err(error) if !error.is_about_another() => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// After a conflict nothing else brings the next pass.
+    #[rstest]
+    #[case::gone(404, "NotFound", true)]
+    #[case::conflict(409, "Conflict", false)]
+    #[case::refused(500, "InternalError", false)]
+    fn failed_writes(#[case] code: u16, #[case] reason: &str, #[case] done: bool) {
+        let status = json!({ "status": "Failure", "message": "", "reason": reason, "code": code });
+        let status: kube::core::Status = serde_json::from_value(status).unwrap();
+        assert_eq!(settled(Err(kube::Error::Api(status.into()))).is_ok(), done);
     }
 }

@@ -74,7 +74,7 @@ impl Controller {
             .await
             .map_err(ActError::from)
         {
-            Err(error) if !matches!(error.kind, Kind::NotFound | Kind::Conflict) => Err(error),
+            Err(error) if !error.is_about_another() => Err(error),
             _ => Ok(()),
         }
     }

@@ -171,8 +171,7 @@ fn create(job: &BroadcastJob, view: &View<'_>, work: &mut Work) {
             return;
         }
     };
-    let deleted = i32::try_from(work.delete.len()).unwrap_or(i32::MAX);
-    let active = view.active_count().saturating_sub(deleted);
+    let active = view.staying_count();
     if active > parallelism {
         work.events.push(PodAction::Event {
             kind: EventType::Warning,

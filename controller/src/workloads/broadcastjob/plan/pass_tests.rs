@@ -84,6 +84,8 @@ const TOO_MANY: &str = "!TooManyActivePods: Number of active pods exceed paralle
 #[case::row_31(json!({ "completionPolicy": { "type": "Never" } }), "S S -", "+n3".into(), "running 3 1 2 0")]
 #[case::row_31_never_over(json!({ "completionPolicy": { "type": "Never" } }), "S S", String::new(), "running 2 0 2 0")]
 #[case::row_32(selecting(), "O:S L:S", "-n1a".into(), "running 1 -1 2 1")]
+#[case::one_that_ended_makes_no_room(parallel(json!(1)), "C:S R -", "-n1a".into(), "running 2 0 1 1")]
+#[case::one_that_runs_makes_room(parallel(json!(1)), "C:R -", "-n1a +n2".into(), "running 1 1 0 1")]
 #[case::row_32_then(selecting(), "- L:S", String::new(), "running 1 0 1 0")]
 #[case::row_34(json!({}), "T R", String::new(), "running 2 1 0 0")]
 #[case::row_34_gone(json!({}), "- R", "+n1".into(), "running 2 2 0 0")]

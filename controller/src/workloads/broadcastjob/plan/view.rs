@@ -93,6 +93,13 @@ impl<'a> View<'a> {
     pub(super) fn active_count(&self) -> i32 {
         i32::try_from(self.active.len()).unwrap_or(i32::MAX)
     }
+
+    /// How many of them fit their nodes. OpenKruise takes each pod off that does not fit, also one that has ended.
+    pub(super) fn staying_count(&self) -> i32 {
+        let is_misplaced = |pod: &Arc<CachedPod>| self.misplaced.iter().any(|other| Arc::ptr_eq(pod, other));
+        let staying = self.active.iter().filter(|pod| !is_misplaced(pod)).count();
+        i32::try_from(staying).unwrap_or(i32::MAX)
+    }
 }
 
 fn counted(job: &BroadcastJob, pod: &CachedPod) -> Counted {

@@ -1,0 +1,6 @@
+//! Histories of BroadcastJobs.
+
+mod judge;
+mod wish;
+
+pub(super) use wish::BroadcastJobWish;

@@ -1,0 +1,6 @@
+//! Histories of WorkloadSpreads over a CloneSet or a Deployment.
+
+mod judge;
+mod wish;
+
+pub(super) use wish::SpreadWish;
