@@ -9,23 +9,15 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use prost::Message;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use crate::call::Call;
 use crate::framing::{BODY_BYTES_MAX, pack, too_long, unpack};
 use crate::status::{Code, Status};
 
 /// The most digits of a time in the header `grpc-timeout`.
 const TIMEOUT_MAX: u128 = 99_999_999;
-
-/// A request of CRI.
-pub trait Call: Message + Default + 'static {
-    /// Its method: `/runtime.v1.RuntimeService/Version`.
-    const METHOD: &'static str;
-    /// The message of its answer.
-    type Answer: Message + Default + 'static;
-}
 
 /// A client of the runtime that listens at a unix socket.
 pub struct Client {

@@ -8,12 +8,14 @@
 //! `framing` has both directions of that. The workspace has hyper already, so that a gRPC crate would add dependencies and no code
 //! that is missing here; generated bindings need `protoc`.
 
+mod call;
 mod client;
 mod framing;
 pub mod messages;
 mod server;
 mod status;
 
-pub use client::{Call, Client};
+pub use call::Call;
+pub use client::Client;
 pub use server::{Service, serve};
 pub use status::{Code, Status};

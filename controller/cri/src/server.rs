@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixListener;
 
-use crate::client::Call;
+use crate::call::Call;
 use crate::framing::{BODY_BYTES_MAX, pack, unpack};
 use crate::status::{Code, Status};
 

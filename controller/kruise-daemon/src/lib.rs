@@ -2,7 +2,7 @@
 //!
 //! The daemon itself is [`controller::daemon`]. Here is what it needs of a node: [`runtimes`] finds the container runtimes behind
 //! the node's sockets and speaks CRI with them, `network` reaches pods by TCP. `flags` and `environment` read the command line and the
-//! environment under OpenKruise's names, `endpoints` serves `/healthz` and `/metrics`, [`run`] puts all that together.
+//! environment under OpenKruise's names, `endpoints` serves `/healthz` and `/metrics`, [`run()`] puts all that together.
 
 mod endpoints;
 mod environment;

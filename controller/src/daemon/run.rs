@@ -30,6 +30,8 @@ const LOOK_DELAY: Duration = Duration::from_secs(1);
 const RESTART_DELAY: Duration = Duration::from_secs(3);
 /// How long after a container did not print its environment it is asked again.
 const ENVIRONMENT_RETRY: Duration = Duration::from_secs(3);
+/// How many pods are reported at a time (OpenKruise: 5).
+const REPORT_WORKERS: usize = 5;
 /// How long a container may take to print its environment.
 const ENVIRONMENT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -154,7 +156,7 @@ fn report_containers(runtime: &mut Runtime, node: &Node, pods: &Informer<Pod>, w
         restarts: Arc::clone(&restarts),
         with_environment,
     };
-    runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), 1);
+    runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), REPORT_WORKERS);
     restarts::start_environment(runtime, node, pods, &restarts);
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost::{Enumeration, Message};
 
 use super::Empty;
-use crate::client::Call;
+use crate::call::Call;
 
 /// Asks for the name and the version of the runtime.
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::sandboxes::PodSandboxConfig;
-use crate::client::Call;
+use crate::call::Call;
 
 /// The reference of an image.
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -7,7 +7,7 @@ use prost::{Enumeration, Message};
 use super::Empty;
 use super::containers::ContainerMetadata;
 use super::images::ImageSpec;
-use crate::client::Call;
+use crate::call::Call;
 
 /// The pod of a sandbox.
 #[derive(Clone, PartialEq, Eq, Message)]

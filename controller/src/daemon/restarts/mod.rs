@@ -31,6 +31,8 @@ const ENVIRONMENT_COMPONENT: &str = "kruise-daemon-containermeta";
 const REQUESTS_COMPONENT: &str = "kruise-daemon-crr";
 /// How many pods are worked on at a time (OpenKruise: 32).
 const WORKERS: usize = 32;
+/// How many containers are restarted for a new environment at a time (OpenKruise: 10). A container may take its grace period to end.
+const ENVIRONMENT_WORKERS: usize = 10;
 
 fn stopper(node: &Node, component: &'static str) -> Stopper {
     let clock = Arc::clone(&node.clock);
@@ -52,7 +54,7 @@ pub(super) fn start_environment(
         stopper: stopper(node, ENVIRONMENT_COMPONENT),
         pods: pods.clone(),
     };
-    runtime.add(&Arc::new(restarter), restarts, 1);
+    runtime.add(&Arc::new(restarter), restarts, ENVIRONMENT_WORKERS);
 }
 
 /// Adds the restarts by requests, and gives their cache. Without the pods of the node a hook by HTTP has to name its host.
