@@ -109,7 +109,11 @@ async fn requests_over_sockets_are_counted() {
 
 #[tokio::test]
 async fn answers_over_sockets_name_the_schema_and_the_level_of_their_request() {
-    let served = served::start(false).await;
+    let cluster = Cluster::builder()
+        .nodes(0)
+        .controllers(false)
+        .system_objects(true);
+    let served = served::start_cluster(false, cluster).await;
     let client = served.client().await;
     let (_, headers) = headers(
         &client,
@@ -124,6 +128,7 @@ async fn answers_over_sockets_name_the_schema_and_the_level_of_their_request() {
         let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{kind}/exempt");
         let (_, exempt) = request(served.cluster(), "GET", &path, &json!({})).await;
         let named = headers.get(header).and_then(|uid| uid.to_str().ok());
+        assert!(named.is_some(), "{header}");
         assert_eq!(named, exempt["metadata"]["uid"].as_str(), "{header}");
     }
 }
@@ -157,7 +162,8 @@ async fn aggregated_discovery_has_a_tag_by_which_it_need_not_be_sent_again() {
 #[test]
 fn a_deleted_flow_schema_stays_away() {
     simulate(|| async {
-        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let cluster = Cluster::builder().nodes(0).system_objects(true).start();
+        let cluster = cluster.await.expect("a cluster");
         let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/catch-all";
         assert_eq!(request(&cluster, "DELETE", path, &json!({})).await.0, 200);
         cluster.run_for(std::time::Duration::from_secs(600)).await;

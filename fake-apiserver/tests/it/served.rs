@@ -48,7 +48,8 @@ impl Served {
     }
 }
 
-async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
+/// A server of this cluster.
+pub(crate) async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address: SocketAddr = listener.local_addr().expect("an address");
     let transport = Transport {
