@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::Imports;
 
-/// Every top-level module of the crate whose sources are in a folder, and its imports of the others.
-pub(super) fn imports(src: &Path) -> Imports {
+/// Every top-level module of the crate whose sources are in a folder, and its imports of the others. `with_tests`: also those of tests
+/// and of modules that only tests use (`…_tests.rs`, `test_….rs`).
+pub(super) fn imports(src: &Path, with_tests: bool) -> Imports {
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(src).expect("a crate's sources") {
@@ -20,12 +21,18 @@ pub(super) fn imports(src: &Path) -> Imports {
         }
     }
     files.retain(|(name, _)| !matches!(name.as_str(), "lib" | "main" | "bin"));
+    files.retain(|(name, _)| with_tests || !name.starts_with("test_"));
     names.extend(files.iter().map(|(name, _)| name.clone()));
     let mut out = Imports::new();
     for (name, path) in files {
         let imports = out.entry(name.clone()).or_default();
-        walk(&path, 1, &mut |text, depth| {
-            let found = paths(text, depth);
+        walk(&path, 1, &mut |path, text, depth| {
+            let is_test = path.to_string_lossy().ends_with("_tests.rs");
+            let found = match with_tests {
+                true => paths(text, depth),
+                false if is_test => BTreeSet::new(),
+                false => paths_at(text.split("\nmod tests {").next().unwrap_or_default(), depth),
+            };
             imports.extend(
                 found
                     .into_iter()
@@ -36,13 +43,13 @@ pub(super) fn imports(src: &Path) -> Imports {
     out
 }
 
-/// Calls with the text of each source file, and how deep the module is in the crate.
-fn walk(path: &Path, depth: usize, call: &mut impl FnMut(&str, usize)) {
+/// Calls with each source file, its text, and how deep the module is in the crate.
+fn walk(path: &Path, depth: usize, call: &mut impl FnMut(&Path, &str, usize)) {
     if path.is_file() {
         if path.extension().is_some_and(|end| end == "rs") {
             let is_folder = path.file_name().is_some_and(|name| name == "mod.rs");
             let text = fs::read_to_string(path).expect("a source file");
-            call(&text, if is_folder { depth - 1 } else { depth });
+            call(path, &text, if is_folder { depth - 1 } else { depth });
         }
         return;
     }

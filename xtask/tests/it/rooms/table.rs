@@ -42,7 +42,7 @@ pub(super) const CRATES: &[Crate] = &[
             ("quota", &["meta", "placement", "types"]),
             ("selector", &["status"]),
             ("status", &["keys"]),
-            ("types", &["go_json"]),
+            ("types", &["go_json", "pattern"]),
             ("user", &[]),
             ("wire", &[]),
         ],
