@@ -1,16 +1,6 @@
 //! Truth values, numbers and times as Go's `strconv` and `time` packages read them.
 
-/// The units of a time, in nanoseconds.
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("\u{b5}s", 1_000),
-    ("\u{3bc}s", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
+use pod_rules::durations::nanoseconds;
 
 /// A truth value (`strconv.ParseBool`).
 pub(crate) fn truth(text: &str) -> Option<bool> {
@@ -50,55 +40,7 @@ pub(crate) fn unsigned(text: &str) -> Option<u64> {
 
 /// A time in nanoseconds (`time.ParseDuration`).
 pub(crate) fn duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
-        Some(rest) => (text.starts_with('-'), rest),
-        None => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at_checked(number_end)?;
-        let unit_end = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(unit_end)?;
-        let (_, unit_ns) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        total = total.checked_add(part(number, *unit_ns)?)?;
-        rest = after;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
-
-/// A decimal number of units, in nanoseconds. Digits that say less than a nanosecond are dropped.
-fn part(number: &str, unit_ns: i128) -> Option<i128> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let mut total = match whole {
-        "" => 0,
-        whole => i128::from(whole.parse::<u64>().ok()?).checked_mul(unit_ns)?,
-    };
-    let mut of_digit = unit_ns;
-    let mut below: i128 = 0;
-    let mut scale: i128 = 1;
-    for digit in fraction.chars() {
-        let digit = i128::from(digit.to_digit(10)?);
-        of_digit /= 10;
-        if of_digit == 0 {
-            continue;
-        }
-        scale *= 10;
-        below = below * 10 + digit;
-    }
-    total += below * unit_ns / scale;
-    Some(total)
+    nanoseconds(text).ok()
 }
 
 #[cfg(test)]

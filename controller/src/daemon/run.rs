@@ -20,7 +20,9 @@ use crate::api::labels;
 use crate::api::v1alpha1::{ContainerRecreateRequest, NodePodProbe};
 use crate::api::v1beta1::NodeImage;
 use crate::gates::FeatureGates;
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Watches, WorkQueue};
+use crate::kit::{
+    ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Watches, WorkQueue, settled,
+};
 use crate::metrics::Metrics;
 use crate::pods::pod::{self, Pod};
 
@@ -248,9 +250,6 @@ impl Reports {
         let written = api
             .patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(&patch))
             .await;
-        match written.map_err(ActError::from) {
-            Err(error) if !error.is_about_another() => Err(error),
-            _ => Ok(next),
-        }
+        settled(written).map(|()| next)
     }
 }

@@ -76,6 +76,17 @@ impl ActError {
     }
 }
 
+/// The result of a write whose object may be gone, or another one, by now: then there is nothing more to do.
+///
+/// # Errors
+/// Any other failure, a conflict included: nothing else would bring the next pass.
+pub(crate) fn settled<T>(written: Result<T, kube::Error>) -> Result<(), ActError> {
+    match written.map_err(ActError::from) {
+        Err(error) if !error.is_about_another() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn has_cause(status: &kube::core::Status, reason: &str) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == reason)
@@ -108,5 +119,25 @@ impl From<kube::Error> for ActError {
                 kind: Kind::Unknown,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::gone(404, "NotFound", true)]
+    #[case::another(409, "AlreadyExists", true)]
+    #[case::conflict(409, "Conflict", false)]
+    #[case::refused(500, "InternalError", false)]
+    fn failed_writes(#[case] code: u16, #[case] reason: &str, #[case] done: bool) {
+        let status = json!({ "status": "Failure", "message": "", "reason": reason, "code": code });
+        let status: kube::core::Status = serde_json::from_value(status).unwrap();
+        let written: Result<(), _> = Err(kube::Error::Api(status.into()));
+        assert_eq!(settled(written).is_ok(), done);
     }
 }

@@ -30,7 +30,7 @@ mod worker;
 pub(crate) use batches::{OnFailure, in_batches};
 pub use caches::WebhookCaches;
 pub(crate) use desk::{Desk, Written};
-pub(crate) use error::{ActError, Kind};
+pub(crate) use error::{ActError, Kind, settled};
 pub use informer::ListOrder;
 pub(crate) use informer::{Cached, Change, Informer, ObjectKey};
 pub(crate) use owner::{Owner, controller_of, controller_of_kind};

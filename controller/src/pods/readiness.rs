@@ -7,7 +7,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::api::labels;
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, settled};
 use crate::pods::CachedPod;
 use crate::pods::lifecycle::rfc3339;
 use crate::pods::pod::{self, Pod};
@@ -69,10 +69,6 @@ impl Reconciler for Readiness {
         let written = api
             .patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(&patch))
             .await;
-        match written.map_err(ActError::from) {
-            Ok(_) => Ok(Next::Event),
-            Err(error) if error.is_about_another() => Ok(Next::Event),
-            Err(error) => Err(error),
-        }
+        settled(written).map(|()| Next::Event)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::jobs::{Child, JobKind};
 use super::plan::Plan;
 use crate::api::v1beta1::{AdvancedCronJob, AdvancedCronJobStatus, BroadcastJob, ImageListPullJob};
-use crate::kit::{ActError, requests};
+use crate::kit::{ActError, requests, settled};
 
 /// Does the work of a pass.
 ///
@@ -81,8 +81,5 @@ where
         ..DeleteParams::default()
     };
     let name = child.reference.name.as_deref().unwrap_or_default();
-    match api.delete(name, &params).await.map_err(ActError::from) {
-        Err(error) if !error.is_about_another() => Err(error),
-        _ => Ok(()),
-    }
+    settled(api.delete(name, &params).await)
 }

@@ -10,7 +10,7 @@ use super::plan::Work;
 use crate::api::labels::REVISION_HASH;
 use crate::api::v1beta1::{ImageListPullJob, ImagePullJob};
 use crate::kit::expectations::Expected;
-use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
+use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests, settled};
 
 impl Controller {
     fn api(&self, list: &ImageListPullJob) -> Api<ImageListPullJob> {
@@ -20,7 +20,7 @@ impl Controller {
     /// Deletes a list that has been over for as long as it may.
     pub(super) async fn remove(&self, list: &ImageListPullJob) -> Result<(), ActError> {
         let params = deletion(list.uid());
-        settled(self.api(list).delete(&list.name_any(), &params).await.map(drop))
+        settled(self.api(list).delete(&list.name_any(), &params).await)
     }
 
     /// Gives a list the hash of its template.
@@ -31,7 +31,7 @@ impl Controller {
             .api(list)
             .patch(&list.name_any(), &params, &Patch::Merge(&patch))
             .await;
-        settled(patched.map(drop))
+        settled(patched)
     }
 
     /// Makes and deletes jobs, and writes the status.
@@ -89,7 +89,7 @@ impl Controller {
         let key = ObjectKey::of(list);
         let api: Api<ImagePullJob> = Api::namespaced(self.client.clone(), &key.namespace);
         self.expectations.expect(&key, Expected::Deletion, member(name));
-        let deleted = settled(api.delete(name, &deletion(Some(uid.to_owned()))).await.map(drop));
+        let deleted = settled(api.delete(name, &deletion(Some(uid.to_owned()))).await);
         if deleted.is_err() {
             self.expectations.settle(&key, Expected::Deletion, member(name));
         }
@@ -105,31 +105,5 @@ fn deletion(uid: Option<String>) -> DeleteParams {
             resource_version: None,
         }),
         ..DeleteParams::default()
-    }
-}
-
-/// The failure of a write, unless its object has gone or is another one.
-fn settled(written: Result<(), kube::Error>) -> Result<(), ActError> {
-    match written.map_err(ActError::from) {
-        Err(error) if !error.is_about_another() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    /// After a conflict nothing else brings the next pass.
-    #[rstest]
-    #[case::gone(404, "NotFound", true)]
-    #[case::conflict(409, "Conflict", false)]
-    #[case::refused(500, "InternalError", false)]
-    fn failed_writes(#[case] code: u16, #[case] reason: &str, #[case] done: bool) {
-        let status = json!({ "status": "Failure", "message": "", "reason": reason, "code": code });
-        let status: kube::core::Status = serde_json::from_value(status).unwrap();
-        assert_eq!(settled(Err(kube::Error::Api(status.into()))).is_ok(), done);
     }
 }

@@ -8,7 +8,7 @@ use super::controller::Controller;
 use super::plan::{Observed, Wish, put};
 use crate::api::v1beta1::{ImagePullJob, ImagePullJobStatus, NodeImage};
 use crate::images::KEPT;
-use crate::kit::{ActError, Kind, ObjectKey, requests};
+use crate::kit::{ActError, Kind, ObjectKey, requests, settled};
 
 /// How often the list of a node is written when somebody else wrote meanwhile (client-go's default for conflicts).
 const TRIES_MAX: u32 = 5;
@@ -68,15 +68,7 @@ impl Controller {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        match self
-            .api(job)
-            .delete(&job.name_any(), &params)
-            .await
-            .map_err(ActError::from)
-        {
-            Err(error) if !error.is_about_another() => Err(error),
-            _ => Ok(()),
-        }
+        settled(self.api(job).delete(&job.name_any(), &params).await)
     }
 
     pub(super) async fn write_status(

@@ -15,7 +15,9 @@ use super::repair::Failed;
 use super::wake::{job_changed, node_changed};
 use crate::api::v1beta1::{ImagePullJob, NodeImage, NodeImageSpec, ReferenceObject};
 use crate::images::SHARED_COPY;
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches, requests};
+use crate::kit::{
+    ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches, requests, settled,
+};
 use crate::pods::CachedNode;
 
 /// The controller's name in events, metrics and logs.
@@ -171,12 +173,4 @@ fn rest(node: &str, image: Option<&NodeImage>) -> Duration {
         .unwrap_or_default();
     let mut random = Seed(0).fork(node).fork(&version).random();
     Duration::from_millis(REST_MS + random.below(REST_JITTER_MS))
-}
-
-/// The failure of a write, unless its object has gone or is another one.
-fn settled<T>(written: Result<T, kube::Error>) -> Result<(), ActError> {
-    match written.map_err(ActError::from) {
-        Err(error) if !error.is_about_another() => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -9,7 +9,7 @@ use super::observe::Observed;
 use super::plan::{Plan, plan};
 use super::wake::{node_changed, pod_changed};
 use crate::api::v1alpha1::{NodePodProbe, NodePodProbeSpec, PodProbeMarker};
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, settled};
 use crate::pods::pod::Pod;
 use crate::pods::{CachedNode, CachedPod};
 
@@ -57,7 +57,7 @@ impl Reconciler for Controller {
             Plan::Nothing => {}
             Plan::Create => {
                 let object = NodePodProbe::new(&key.name, NodePodProbeSpec::default());
-                settled(api.create(&PostParams::default(), &object).await.map(drop))?;
+                settled(api.create(&PostParams::default(), &object).await)?;
             }
             Plan::Delete => {
                 let uid = observed.probes.and_then(|probes| probes.uid());
@@ -69,7 +69,7 @@ impl Reconciler for Controller {
                     preconditions: Some(preconditions),
                     ..DeleteParams::default()
                 };
-                settled(api.delete(&key.name, &params).await.map(drop))?;
+                settled(api.delete(&key.name, &params).await)?;
             }
             Plan::Work(spec, marks) => {
                 if let (Some(spec), Some(known)) = (spec, &observed.probes) {
@@ -141,7 +141,7 @@ impl Controller {
         let patched = api
             .patch_status(&marks.pod.name, &params, &Patch::Strategic(&patch))
             .await;
-        settled(patched.map(drop))
+        settled(patched)
     }
 }
 
@@ -152,12 +152,4 @@ fn written(condition: &Condition) -> Value {
         "type": condition.kind, "status": if condition.status { "True" } else { "False" }, "message": message,
         "lastProbeTime": condition.last_probe_time, "lastTransitionTime": condition.last_transition_time,
     })
-}
-
-/// The failure of a write, unless its object has gone or is another one.
-fn settled(written: Result<(), kube::Error>) -> Result<(), ActError> {
-    match written.map_err(ActError::from) {
-        Err(error) if !error.is_about_another() => Err(error),
-        _ => Ok(()),
-    }
 }

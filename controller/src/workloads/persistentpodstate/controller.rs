@@ -15,7 +15,9 @@ use crate::api::v1alpha1::{PersistentPodState, TargetReference};
 use crate::api::v1beta1::StatefulSet;
 use crate::injection::pod_states::white_list::{KEY, WhiteList};
 use crate::kit::settings::setting;
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Subject, Watches, requests};
+use crate::kit::{
+    ActError, Change, Informer, Next, ObjectKey, Reconciler, Subject, Watches, requests, settled,
+};
 use crate::pods::{CachedNode, CachedPod};
 use crate::targets::{self, Lookup};
 
@@ -135,10 +137,7 @@ impl Controller {
                 api.delete(&workload.name, &params).await.map(drop)
             }
         };
-        match done.map_err(ActError::from) {
-            Err(error) if !error.is_about_another() => Err(error),
-            _ => Ok(()),
-        }
+        settled(done)
     }
 
     /// The metadata of a workload, if there is one whose pods are recorded.

@@ -5,11 +5,11 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::writes::{self, in_background, settled};
+use super::writes::{self, in_background};
 use crate::api::labels;
 use crate::api::v1alpha1::{UnitedDeployment, UnitedDeploymentStatus};
 use crate::kit::expectations::{Expected, Member};
-use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches, requests};
+use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches, requests, settled};
 use crate::pods::actor::Actor;
 use crate::pods::pod::Pod;
 use crate::pods::{PodAction, PodRef};
@@ -176,7 +176,7 @@ impl Performer<'_> {
         Err(worded(error))
     }
 
-    /// Deletes a workload, and its pods after it. One that is gone, or is another by now, is as good as deleted.
+    /// Deletes a workload, and its pods after it. One that is gone is as good as deleted.
     async fn delete(&self, child: &Child) -> Result<(), ActError> {
         let key = &self.owner.key;
         let member = member(child.kind, child.name.clone());
@@ -188,9 +188,10 @@ impl Performer<'_> {
             Kind::Unknown => expectations.doubt(key, Expected::Deletion, member),
             _ => expectations.settle(key, Expected::Deletion, member),
         }
-        match error.kind {
-            Kind::NotFound | Kind::Conflict => Ok(()),
-            _ => Err(error),
+        if error.is_about_another() {
+            Ok(())
+        } else {
+            Err(error)
         }
     }
 
@@ -243,7 +244,7 @@ impl Performer<'_> {
 
     async fn delete_pod(&self, pod: &PodRef) -> Result<(), ActError> {
         let api: Api<Pod> = self.actor.api(&self.owner.key);
-        settled(api.delete(&pod.name, &in_background(&pod.uid)).await.map(|_| ()))
+        settled(api.delete(&pod.name, &in_background(&pod.uid)).await)
     }
 
     /// Says on a pod whether it is reserved.
@@ -252,11 +253,7 @@ impl Performer<'_> {
         let labels = json!({ labels::RESERVED_POD: is_reserved.to_string() });
         let patch = json!({ "metadata": { "uid": pod.uid, "labels": labels } });
         let params = PatchParams::default();
-        settled(
-            api.patch(&pod.name, &params, &Patch::Strategic(&patch))
-                .await
-                .map(|_| ()),
-        )
+        settled(api.patch(&pod.name, &params, &Patch::Strategic(&patch)).await)
     }
 
     /// Makes a workload the UnitedDeployment's, beside owners that it has.

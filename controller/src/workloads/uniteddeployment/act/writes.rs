@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::v1alpha1::CloneSet;
 use crate::api::v1beta1::StatefulSet;
-use crate::kit::{ActError, Kind, requests};
+use crate::kit::{ActError, requests};
 use crate::pods::actor::Actor;
 use crate::workloads::uniteddeployment::children::Child;
 use crate::workloads::uniteddeployment::kinds::ChildKind;
@@ -23,14 +23,6 @@ macro_rules! of_kind {
             ChildKind::Deployment => $call::<apps::Deployment>($($argument),*).await,
         }
     };
-}
-
-/// The result of a write to an object that may be gone, or another one, by now.
-pub(super) fn settled(result: Result<(), kube::Error>) -> Result<(), ActError> {
-    match result.map_err(ActError::from) {
-        Err(error) if matches!(error.kind, Kind::NotFound | Kind::Conflict) => Ok(()),
-        result => result,
-    }
 }
 
 pub(super) fn in_background(uid: &str) -> DeleteParams {
