@@ -139,10 +139,11 @@ impl RequestCounts {
     /// A request was answered.
     pub(crate) fn note(&self, labels: &Labels, code: u16, took: Duration) {
         let mut counts = self.lock();
-        if counts.requests.len() >= KINDS_MAX && !counts.requests.contains_key(&(labels.clone(), code)) {
+        let key = (labels.clone(), code);
+        if counts.requests.len() >= KINDS_MAX && !counts.requests.contains_key(&key) {
             return;
         }
-        *counts.requests.entry((labels.clone(), code)).or_default() += 1;
+        *counts.requests.entry(key).or_default() += 1;
         if labels.is_long_running() {
             return;
         }
