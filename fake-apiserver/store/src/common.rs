@@ -4,6 +4,9 @@
 //! A reader of several objects finds the shared part in the processor's cache, and a comparison by address sees that parts are
 //! equal.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 use shared_json::Value;
 
 use super::size::Size;
@@ -20,8 +23,8 @@ const PARTS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Common {
     places: Vec<Place>,
-    /// Which place an object or an array at an address has, if it is one that is kept.
-    by_address: Vec<usize>,
+    /// The place of each object and array that is kept, by its address.
+    by_address: HashMap<usize, usize, FixedState>,
     /// The planned change of each value under inspection.
     steps: Vec<Step>,
 }
@@ -55,8 +58,8 @@ struct Step {
 
 /// The result of looking at a value.
 struct Seen {
-    /// The same number for the equal value that is kept.
-    number: u64,
+    /// Made from the content, so that each run shares the same parts. `None`: the value was not looked at.
+    number: Option<u64>,
     change: Change,
     size: Size,
 }
@@ -98,10 +101,6 @@ fn place_of(number: u64) -> usize {
     usize::try_from(number >> 40).unwrap_or_default() % PLACES
 }
 
-fn number_at(address: usize) -> u64 {
-    mix(7, u64::try_from(address).unwrap_or_default())
-}
-
 /// Whether a value has no memory besides its own, which could be another's.
 fn is_within_its_value(value: &Value) -> bool {
     match value {
@@ -112,8 +111,8 @@ fn is_within_its_value(value: &Value) -> bool {
     }
 }
 
-/// A number that identifies a value: one with parts is identified by the addresses of the parts.
-fn number_of(value: &Value) -> u64 {
+/// A number for a value without parts, made from its content.
+fn number_of_leaf(value: &Value) -> u64 {
     match value {
         Value::Null => 1,
         Value::Bool(is) => 11 + u64::from(*is),
@@ -128,8 +127,8 @@ fn number_of(value: &Value) -> u64 {
             )
         }
         Value::String(text) => number_of_text(text),
-        Value::Array(_) => number_at(address(value).unwrap_or(1)),
-        Value::Object(_) => number_at(address(value).unwrap_or(2)),
+        Value::Array(_) => 13,
+        Value::Object(_) => 17,
     }
 }
 
@@ -161,6 +160,14 @@ fn is_outcome(known: &Value, value: &Value, steps: &[Step]) -> bool {
     }
 }
 
+/// The change that these steps make.
+fn change_by(steps: &[Step]) -> Change {
+    match steps {
+        [] => Change::Nothing,
+        _ => Change::Within,
+    }
+}
+
 /// Takes so many steps within a value.
 fn take(value: &mut Value, steps: &mut impl Iterator<Item = Step>, count: usize) {
     let mut left = count;
@@ -187,7 +194,6 @@ impl Common {
     /// Replaces each part by an equal interned one. Parts that share memory with `old`, the previous version, are skipped.
     pub(super) fn share(&mut self, value: &mut Value, old: Option<&Value>) -> Size {
         self.places.resize(PLACES, Place::default());
-        self.by_address.resize(PLACES, 0);
         let seen = self.look(value, old);
         self.make(value, seen.change, 0);
         seen.size
@@ -217,16 +223,22 @@ impl Common {
                 _ => Change::Nothing,
             };
             return Seen {
-                number: number_of(value),
+                number: match address(value) {
+                    Some(_) => self.kept(value).map(|place| place.number),
+                    None => Some(number_of_leaf(value)),
+                },
                 change,
                 size: Size::default(),
             };
         }
-        if let Some(json) = self.json_if_kept(value) {
+        if let Some(place) = self.kept(value) {
             return Seen {
-                number: number_of(value),
+                number: Some(place.number),
                 change: Change::Nothing,
-                size: Size { fresh: 0, json },
+                size: Size {
+                    fresh: 0,
+                    json: place.json,
+                },
             };
         }
         let start = self.steps.len();
@@ -245,17 +257,23 @@ impl Common {
                     .map(|(index, (name, value))| (value, old.and_then(|old| old.get_named(name, index))));
                 self.look_within(names, each, &mut size)
             }
-            other => number_of(other),
+            other => Some(number_of_leaf(other)),
         };
-        self.find(value, number, start, size)
+        match number {
+            Some(number) => self.find(value, number, start, size),
+            // A part of it is this object's alone, so it is, too.
+            None => Seen {
+                number,
+                change: change_by(self.steps.get(start..).unwrap_or_default()),
+                size,
+            },
+        }
     }
 
-    /// How large a value is that is a part that is kept, and not only equal to one.
-    fn json_if_kept(&self, value: &Value) -> Option<usize> {
-        let address = address(value)?;
-        let index = *self.by_address.get(place_of(number_at(address)))?;
-        let place = self.places.get(index)?;
-        (self::address(&place.part) == Some(address)).then_some(place.json)
+    /// The place of a value that is a kept part itself, and not only equal to one.
+    fn kept(&self, value: &Value) -> Option<&Place> {
+        let index = self.by_address.get(&address(value)?)?;
+        self.places.get(*index)
     }
 
     fn look_within<'a>(
@@ -263,11 +281,11 @@ impl Common {
         start: u64,
         parts: impl Iterator<Item = (&'a Value, Option<&'a Value>)>,
         size: &mut Size,
-    ) -> u64 {
-        let mut number = start;
+    ) -> Option<u64> {
+        let mut number = Some(start);
         for (index, (value, old)) in parts.enumerate() {
             if is_within_its_value(value) {
-                number = mix(number, number_of(value));
+                number = number.map(|number| mix(number, number_of_leaf(value)));
                 if !old.is_some_and(|old| old.is_same(value)) {
                     size.add(Size::of_shell(value));
                 }
@@ -277,7 +295,7 @@ impl Common {
             // What comes of it is known after what is within.
             self.steps.push(Step { index, part: Err(0) });
             let seen = self.look(value, old);
-            number = mix(number, seen.number);
+            number = number.zip(seen.number).map(|(number, part)| mix(number, part));
             size.add(seen.size);
             let part = match seen.change {
                 Change::Nothing => None,
@@ -302,10 +320,7 @@ impl Common {
             _ => false,
         };
         let steps = self.steps.get(start..).unwrap_or_default();
-        let change = match steps {
-            [] => Change::Nothing,
-            _ => Change::Within,
-        };
+        let change = change_by(steps);
         let index = place_of(number);
         let known = self.places.get_mut(index).filter(|_| is_common);
         if let Some(place) = &known
@@ -315,7 +330,7 @@ impl Common {
             let part = place.part.clone();
             self.steps.truncate(start);
             return Seen {
-                number: number_of(&part),
+                number: Some(number),
                 change: match is_one_memory(value, &part) {
                     true => Change::Nothing,
                     false => Change::Whole(part),
@@ -325,13 +340,17 @@ impl Common {
         }
         let is_met_again = known.is_some_and(|place| std::mem::replace(&mut place.met, number) == number);
         if !is_met_again {
-            return Seen { number, change, size };
+            return Seen {
+                number: Some(number),
+                change,
+                size,
+            };
         }
         let mut part = value.clone();
         self.make(&mut part, change, start);
         self.keep(index, number, &part);
         Seen {
-            number: number_of(&part),
+            number: Some(number),
             change: match is_one_memory(value, &part) {
                 true => Change::Nothing,
                 false => Change::Whole(part),
@@ -341,12 +360,13 @@ impl Common {
     }
 
     fn keep(&mut self, index: usize, number: u64, part: &Value) {
-        if let Some(address) = address(part)
-            && let Some(place) = self.by_address.get_mut(place_of(number_at(address)))
-        {
-            *place = index;
-        }
         if let Some(place) = self.places.get_mut(index) {
+            if let Some(lost) = address(&place.part) {
+                self.by_address.remove(&lost);
+            }
+            if let Some(address) = address(part) {
+                self.by_address.insert(address, index);
+            }
             place.number = number;
             place.json = Size::of(part, None).json;
             place.part = part.clone();
