@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use conformance::backend::ManagerTweak;
-use controller::cloneset::{Action, CloneSetPlanner, Observed, Plan, Planner, PodAction, PodRef, Revisions};
+use controller::cloneset::{
+    Action, CloneSetPlanner, Observed, Plan, Planner, PodAction, PodRef, Revisions, Update,
+};
 use rstest::rstest;
 
 use crate::support::{run, scenarios};
@@ -57,6 +59,10 @@ impl Planner for Broken {
             How::IgnoresPartition => {}
         }
         plan
+    }
+
+    fn plan_unscaled(&self, observed: &Observed, revisions: &Revisions) -> Update {
+        self.real.plan_unscaled(observed, revisions)
     }
 }
 

@@ -10,12 +10,12 @@ use kube::api::{Api, ListParams};
 use kube::core::Selector;
 use serde_json::Value;
 
-use super::act::{perform, write_status};
+use super::act::{Failed, perform, write_status};
 use super::observe::Observed;
 use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
-use super::plan::{Phase, Plan, Planner};
-use crate::api::v1alpha1::CloneSet;
+use super::plan::{Action, Phase, Plan, Planner};
+use crate::api::v1alpha1::{CloneSet, CloneSetStatus};
 use crate::api::v1beta1::ImagePullJob;
 use crate::kit::{ActError, Informer, Kind, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::metrics::Metrics;
@@ -161,41 +161,88 @@ impl Controller {
     ) -> Result<Option<Duration>, ActError> {
         let set = &observed.set;
         for action in &plan.prepare {
-            perform(&self.actor, set, revisions, action).await?;
-        }
-        let mut result = Ok(());
-        for action in &plan.sync {
-            result = perform(&self.actor, set, revisions, action).await;
-            if result.is_err() {
-                break;
-            }
-        }
-        let mut requeue = plan.requeue;
-        if matches!(&result, Err(error) if error.kind == Kind::Withheld) {
-            // The update ends here for now, and nothing is told of it.
-            result = Ok(());
-            requeue = shortest(requeue, Some(WITHHELD_DELAY));
+            let done = perform(&self.actor, set, revisions, action).await;
+            done.map_err(|failed| failed.error)?;
         }
         let old = set.status.clone().unwrap_or_default();
-        let mut status = plan.status;
-        if let Err(error) = &result {
-            let kind = if plan.phase == Phase::Scale {
-                FAILED_SCALE
-            } else {
-                FAILED_UPDATE
-            };
-            add_failure(&mut status, &old, kind, &error.message, observed.now);
+        let mut outcome = Outcome {
+            status: plan.status,
+            requeue: plan.requeue,
+            result: Ok(()),
+        };
+        let done = self.sync(set, revisions, &plan.sync).await;
+        let is_refused = plan.phase == Phase::Scale && done.as_ref().is_err_and(|failed| !failed.changed);
+        outcome.note(plan.phase, done, (&old, observed.now));
+        if is_refused {
+            let update = self.planner.plan_unscaled(observed, revisions);
+            outcome.requeue = shortest(outcome.requeue, update.requeue);
+            let done = self.sync(set, revisions, &update.actions).await;
+            outcome.note(Phase::Update, done, (&old, observed.now));
         }
+        let Outcome {
+            status,
+            requeue,
+            result,
+        } = outcome;
         let mut latest = CloneSet::clone(set);
         if set.status.is_none() || differs(&status, &old) {
             latest = write_status(&self.actor, set, &status).await?;
         }
         for action in &plan.finish {
-            if let Err(error) = perform(&self.actor, &latest, revisions, action).await {
+            if let Err(Failed { error, .. }) = perform(&self.actor, &latest, revisions, action).await {
                 tracing::warn!(set = set.name_any(), %error, "failed to tidy up");
             }
         }
         result.map(|()| requeue)
+    }
+
+    /// Does these actions, up to the first that fails.
+    async fn sync(&self, set: &CloneSet, revisions: &Revisions, actions: &[Action]) -> Result<(), Failed> {
+        let mut changed = false;
+        for action in actions {
+            let done = perform(&self.actor, set, revisions, action).await;
+            done.map_err(|failed| Failed {
+                changed: changed || failed.changed,
+                ..failed
+            })?;
+            changed |= action.modifies();
+        }
+        Ok(())
+    }
+}
+
+/// What comes of a pass.
+struct Outcome {
+    status: CloneSetStatus,
+    requeue: Option<Duration>,
+    /// The first failure.
+    result: Result<(), ActError>,
+}
+
+impl Outcome {
+    /// Notes how scaling or updating ended, beside the status before and the time.
+    fn note(
+        &mut self,
+        phase: Phase,
+        done: Result<(), Failed>,
+        (old, now): (&CloneSetStatus, jiff::Timestamp),
+    ) {
+        let Err(Failed { error, .. }) = done else {
+            return;
+        };
+        if error.kind == Kind::Withheld {
+            // The update ends here for now, and nothing is told of it.
+            self.requeue = shortest(self.requeue, Some(WITHHELD_DELAY));
+            return;
+        }
+        let kind = match phase {
+            Phase::Scale => FAILED_SCALE,
+            Phase::Update => FAILED_UPDATE,
+        };
+        add_failure(&mut self.status, old, kind, &error.message, now);
+        if self.result.is_ok() {
+            self.result = Err(error);
+        }
     }
 }
 

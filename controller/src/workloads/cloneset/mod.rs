@@ -17,5 +17,5 @@ pub(crate) mod settings;
 pub use crate::pods::{CachedPod, PodAction, PodRef, Revision, Revisions};
 pub use gates::Gates;
 pub use observe::Observed;
-pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner};
+pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner, Update};
 pub use start::WORKLOAD;

@@ -5,6 +5,6 @@ mod perform;
 mod set;
 mod words;
 
-pub(crate) use perform::perform;
+pub(crate) use perform::{Failed, perform};
 pub(crate) use set::write_status;
 pub(crate) use words::WORDS;

@@ -10,6 +10,22 @@ use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{Revisions, ids};
 use crate::workloads::cloneset::plan::Action;
 
+/// An action that failed.
+pub(crate) struct Failed {
+    pub(crate) error: ActError,
+    /// Whether a part of it was done.
+    pub(crate) changed: bool,
+}
+
+impl From<ActError> for Failed {
+    fn from(error: ActError) -> Self {
+        Self {
+            error,
+            changed: false,
+        }
+    }
+}
+
 /// Does what `action` says.
 ///
 /// # Errors
@@ -19,10 +35,10 @@ pub(crate) async fn perform(
     set: &CloneSet,
     revisions: &Revisions,
     action: &Action,
-) -> Result<(), ActError> {
+) -> Result<(), Failed> {
     let owner = Owner::of(set);
     match action {
-        Action::Pod(action) => actor.perform(&owner, action).await,
+        Action::Pod(action) => Ok(actor.perform(&owner, action).await?),
         Action::CreatePods {
             count,
             of_current,
@@ -60,8 +76,11 @@ pub(crate) async fn perform(
                     ending: &[],
                 },
             };
-            actor.create_pods(&creation).await
+            let results = actor.try_to_create_pods(&creation).await;
+            let changed = results.iter().any(Result::is_ok);
+            let result: Result<(), ActError> = results.into_iter().collect();
+            result.map_err(|error| Failed { error, changed })
         }
-        Action::TrimPodsToDelete { keep } => super::set::trim_pods_to_delete(actor, set, keep).await,
+        Action::TrimPodsToDelete { keep } => Ok(super::set::trim_pods_to_delete(actor, set, keep).await?),
     }
 }

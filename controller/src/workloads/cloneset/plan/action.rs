@@ -10,6 +10,19 @@ use crate::workloads::cloneset::observe::Observed;
 pub trait Planner: Send + Sync + 'static {
     /// The plan for what was observed. Pure: the same input gives the same plan.
     fn plan(&self, observed: &Observed, revisions: &Revisions) -> Plan;
+
+    /// The rest of a pass whose scaling was refused before it changed anything: pods are refreshed and updated as if there
+    /// were nothing to scale (OpenKruise: the same).
+    fn plan_unscaled(&self, observed: &Observed, revisions: &Revisions) -> Update;
+}
+
+/// Refreshing and updating pods.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Update {
+    /// Done in this order, up to the first failure.
+    pub actions: Vec<Action>,
+    /// When to look again at the latest.
+    pub requeue: Option<Duration>,
 }
 
 /// What a pass does.
@@ -63,6 +76,13 @@ pub enum Action {
         /// The names that stay.
         keep: Vec<String>,
     },
+}
+
+impl Action {
+    /// Whether more than an event comes of it.
+    pub(crate) fn modifies(&self) -> bool {
+        !matches!(self, Self::Pod(PodAction::Event { .. }))
+    }
 }
 
 impl From<PodAction> for Action {

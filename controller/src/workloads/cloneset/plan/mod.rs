@@ -1,7 +1,8 @@
 //! What is to be done, given what was observed: pure functions, and the home of the rules.
 //!
 //! `revisions` names the template; `pass` puts a pass together from `housekeeping` (claims and pods that are no longer
-//! the set's), `scale`, `pods::refresh` and `update` (which never come in one pass with scaling), and `status`.
+//! the set's), `scale`, `pods::refresh` and `update` (which come in one pass with scaling only if that is
+//! refused), and `status`.
 //!
 //! **Invariant:** nothing in this folder does I/O, reads a clock or draws a random number.
 
@@ -15,5 +16,5 @@ pub(crate) mod status;
 mod update;
 mod view;
 
-pub use action::{Action, Phase, Plan, Planner};
+pub use action::{Action, Phase, Plan, Planner, Update};
 pub use pass::CloneSetPlanner;

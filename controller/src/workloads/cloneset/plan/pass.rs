@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::action::{Action, Phase, Plan, Planner};
+use super::action::{Action, Phase, Plan, Planner, Update};
 use super::view::View;
 use super::{housekeeping, predownload, scale, status, update};
 use crate::pods::PodAction;
@@ -47,26 +47,39 @@ impl Planner for CloneSetPlanner {
             plan.phase = Phase::Scale;
             return plan;
         }
-        let refresh = refresh::plan(&Care {
-            pods: &view.pods,
-            lifecycle: view.lifecycle(),
-            update_revision: &revisions.update.name,
-            now: view.now(),
-            ways: Ways {
-                template_hash: true,
-                normal_once_scheduled: true,
-                updated_without_hook: false,
-            },
-        });
-        plan.sync.extend(refresh.actions.into_iter().map(Action::Pod));
-        plan.requeue = shortest(plan.requeue, refresh.requeue);
-        if !refresh.modifies {
-            let update = update::plan(&view);
-            plan.sync.extend(update.actions.into_iter().map(Action::Pod));
-            plan.requeue = shortest(plan.requeue, update.requeue);
-        }
+        let update = refresh_and_update(&view);
+        plan.sync.extend(update.actions);
+        plan.requeue = shortest(plan.requeue, update.requeue);
         plan
     }
+
+    fn plan_unscaled(&self, observed: &Observed, revisions: &Revisions) -> Update {
+        refresh_and_update(&View::new(observed, revisions, self.gates))
+    }
+}
+
+fn refresh_and_update(view: &View<'_>) -> Update {
+    let refresh = refresh::plan(&Care {
+        pods: &view.pods,
+        lifecycle: view.lifecycle(),
+        update_revision: &view.revisions.update.name,
+        now: view.now(),
+        ways: Ways {
+            template_hash: true,
+            normal_once_scheduled: true,
+            updated_without_hook: false,
+        },
+    });
+    let mut all = Update {
+        actions: refresh.actions.into_iter().map(Action::Pod).collect(),
+        requeue: refresh.requeue,
+    };
+    if !refresh.modifies {
+        let update = update::plan(view);
+        all.actions.extend(update.actions);
+        all.requeue = shortest(all.requeue, update.requeue);
+    }
+    all
 }
 
 /// What is tidied up at the end: names of pods that are gone, revisions that nobody runs.

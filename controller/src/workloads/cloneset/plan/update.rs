@@ -1,8 +1,8 @@
 //! Bringing pods to another revision.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::action::{Action, Update};
 use super::view::View;
 use crate::api::labels;
 use crate::pods::availability::has_revision;
@@ -17,13 +17,6 @@ use crate::pods::sort::update::{self, UpdateOrder};
 use crate::pods::{CachedPod, Revision};
 use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::diff::Diff;
-
-/// The actions of an update, and when a grace period that begins now ends.
-#[derive(Default)]
-pub(crate) struct Update {
-    pub(crate) actions: Vec<PodAction>,
-    pub(crate) requeue: Option<Duration>,
-}
 
 /// Plans as many updates as the strategy allows now.
 pub(crate) fn plan(view: &View<'_>) -> Update {
@@ -42,9 +35,8 @@ pub(crate) fn plan(view: &View<'_>) -> Update {
     };
     for pod in chosen(view, &diff, target) {
         if view.gates.ask_leave {
-            update.actions.push(PodAction::AskLeave {
-                pod: PodRef::of(&pod),
-            });
+            let pod = PodRef::of(&pod);
+            update.actions.push(PodAction::AskLeave { pod }.into());
         }
         one(view, &pod, target, &mut update);
     }
@@ -132,14 +124,15 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
             let name = pod::name(pod);
             let message =
                 format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place");
-            return update.actions.push(PodAction::Fail(message));
+            return update.actions.push(PodAction::Fail(message).into());
         }
     }
-    update.actions.push(PodAction::Recreate {
+    let recreate = PodAction::Recreate {
         pod: PodRef::of(pod),
         marked: pod::label(pod, labels::SPECIFIED_DELETE) == Some("true"),
         revision: target.name.clone(),
-    });
+    };
+    update.actions.push(recreate.into());
 }
 
 fn in_place(
@@ -159,6 +152,8 @@ fn in_place(
         or_recreate: kind != "InPlaceOnly",
         now: view.now(),
     });
-    update.actions.extend(stepped.actions);
+    update
+        .actions
+        .extend(stepped.actions.into_iter().map(Action::Pod));
     update.requeue = shortest(update.requeue, stepped.requeue);
 }
