@@ -3,9 +3,12 @@
 use std::future::Future;
 
 use futures::future::join_all;
+use futures::stream::{StreamExt, iter};
 
 /// The size of the first batch; each further one is twice as large.
 const FIRST_BATCH: usize = 1;
+/// How many requests of a batch wait for an answer at once, so that those of other objects are not behind thousands of them.
+const AT_ONCE: usize = 64;
 
 /// Whether a failure stops the batches after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,14 @@ where
     let mut size = FIRST_BATCH;
     while !rest.is_empty() {
         let (batch, after) = rest.split_at(size.min(rest.len()));
-        let done = join_all(batch.iter().map(&act)).await;
+        let requests = batch.iter().map(&act);
+        let done = match batch.len() {
+            ..=AT_ONCE => join_all(requests).await,
+            _ => {
+                let requests: Vec<F> = requests.collect();
+                iter(requests).buffered(AT_ONCE).collect().await
+            }
+        };
         let failed = done.iter().any(Result::is_err);
         results.extend(done);
         if failed && on_failure == OnFailure::Stop {
@@ -61,6 +71,7 @@ mod tests {
     #[case(7, 1, OnFailure::GoOn, &[0, 1, 1, 2, 2, 2, 2])]
     #[case(7, 0, OnFailure::Stop, &[0])]
     #[case(0, 0, OnFailure::Stop, &[])]
+    #[case(200, 999, OnFailure::Stop, &[&[0][..], &[1; 2], &[2; 4], &[3; 8], &[4; 16], &[5; 32], &[6; 64], &[7; 64], &[8; 9]].concat())]
     #[tokio::test(start_paused = true)]
     async fn batches(
         #[case] count: usize,
@@ -71,8 +82,9 @@ mod tests {
         let (began, starts) = (Instant::now(), Mutex::new(Vec::new()));
         let items: Vec<usize> = (0..count).collect();
         let results = in_batches(&items, on, |&item| {
-            starts.lock().unwrap().push(began.elapsed().as_secs());
+            let starts = &starts;
             async move {
+                starts.lock().unwrap().push(began.elapsed().as_secs());
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if item == fails { Err(item) } else { Ok(item) }
             }

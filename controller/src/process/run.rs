@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::configurations::{self, Reach};
-use super::connect::connect;
+use super::connect::{connect, queued};
 use super::definitions::{kinds_without_definition, settle_gates, wait_for_definitions};
 use super::election::{Election, Timings};
 use super::flag_table;
@@ -334,7 +334,7 @@ async fn lead(
     master(1.0);
     tracing::info!(identity = us, "leading");
     let (tell, told) = oneshot::channel::<()>();
-    let manager = tokio::spawn(Manager::new(client, options).run(told));
+    let manager = tokio::spawn(Manager::new(queued(client.clone()), options).run(told));
     let lost = {
         let held = async {
             match &mut election {
