@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long a manager is left alone after the last step before its idle time is measured, and for how long that is.
 const QUIET: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(30);
+/// How many lines of a manager's log are shown when it ends by itself.
+const LAST_LINES: usize = 20;
 
 /// A manager to measure.
 #[derive(Debug, Clone)]
@@ -92,7 +94,7 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     if let Some(path) = &manager.installation {
         apply_all(&kubectl, path).await?;
     }
-    let program = Program::start(manager, &served.kubeconfig)?;
+    let mut program = Program::start(manager, &served.kubeconfig)?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     create(&served.client, &namespace).await?;
     for object in load.before(pods) {
@@ -104,7 +106,7 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     }
     let mut text = format!("  {}", manager.name);
     for (number, step) in steps.into_iter().enumerate() {
-        let figures = measure_step(&served.client, &program, &step, number == 0).await?;
+        let figures = measure_step(&served.client, &mut program, &step, number == 0).await?;
         let size = f64::from(load.size(pods));
         text.push_str(&format!(
             "\n    {} in {} ({:.0} a second), its own time {} ({:.0} µs each), then {:.1} MiB",
@@ -126,7 +128,7 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
 
 async fn measure_step(
     client: &Client,
-    program: &Program,
+    program: &mut Program,
     step: &Step,
     creates: bool,
 ) -> Result<Figures, Error> {
@@ -149,7 +151,7 @@ async fn measure_step(
                 .map_err(|error| defect("change an object", error))?;
         }
     }
-    until(client, &step.awaited).await?;
+    until(client, program, &step.awaited).await?;
     let wall = stopwatch.elapsed();
     let (now, resident) = program.usage()?;
     Ok(Figures {
@@ -190,13 +192,14 @@ async fn dry_run(kubectl: &Kubectl, object: &Value) -> Result<(), ActionError> {
     kubectl.dry_run(&api, "create", None, object).await.map(drop)
 }
 
-async fn until(client: &Client, awaited: &Awaited) -> Result<(), Error> {
+async fn until(client: &Client, program: &mut Program, awaited: &Awaited) -> Result<(), Error> {
     let (version, kind) = awaited.kind;
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let deadline = Instant::now() + STEP_LIMIT;
     loop {
+        program.still_runs()?;
         let list = api.list(&ListParams::default()).await;
         let objects = list.map_err(|error| defect("list objects", error))?.items;
         let wrong = objects.into_iter().find_map(|object| {
@@ -268,12 +271,18 @@ impl Drop for Served {
 }
 
 /// A manager that runs.
-struct Program(Child);
+struct Program {
+    child: Child,
+    /// Its standard error.
+    log: PathBuf,
+}
 
 impl Program {
     fn start(manager: &ManagerProgram, kubeconfig: &Path) -> Result<Self, Error> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.map_err(|error| defect("find a free port", error))?.port();
+        let log = kubeconfig.with_extension("log");
+        let stderr = std::fs::File::create(&log).map_err(|error| defect("keep the manager's log", error))?;
         let child = Command::new("sh")
             .args(["-c", &format!("exec {}", manager.command)])
             .env("KUBECONFIG", kubeconfig)
@@ -282,16 +291,32 @@ impl Program {
             .env("POD_NAMESPACE", "kruise-system")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn();
         child
-            .map(Self)
+            .map(|child| Self { child, log })
             .map_err(|error| defect(&format!("start {}", manager.command), error))
+    }
+
+    /// # Errors
+    /// If it has ended, with the last lines of its log.
+    fn still_runs(&mut self) -> Result<(), Error> {
+        let Ok(Some(status)) = self.child.try_wait() else {
+            return Ok(());
+        };
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);
+        let last = last.unwrap_or_default().join("\n");
+        Err(defect(
+            "measure the manager",
+            format!("it has ended ({status}):\n{last}"),
+        ))
     }
 
     /// The processor's time that it has taken, and the bytes that it occupies.
     fn usage(&self) -> Result<(Duration, u64), Error> {
-        let id = self.0.id();
+        let id = self.child.id();
         let read = |file: &str| {
             std::fs::read_to_string(format!("/proc/{id}/{file}")).map_err(|error| {
                 defect(
@@ -307,8 +332,9 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _status = self.0.wait();
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+        let _gone = std::fs::remove_file(&self.log);
     }
 }
 
