@@ -34,7 +34,7 @@ const CHANGES: [(&str, &str, &[&str]); 2] = [
     (
         "a validation rule to its tests' result",
         "fake-apiserver/rules/src/validation/cron.rs",
-        &["test", "--package", "rules", "--lib", "validation::cron"],
+        &["test", "--package", "seatrial-rules", "--lib", "validation::cron"],
     ),
 ];
 
@@ -191,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
     if !arguments.no_release {
         println!("release binaries:");
         cargo(&root, &target, &["build", "--release", "--workspace", "--bins"])?;
-        for name in ["fake-apiserver", "kruise-manager", "xtask"] {
+        for name in ["fake-apiserver", "kruise-manager", "kruise-daemon"] {
             let path = target.join("release").join(name);
             let size = fs::metadata(&path)
                 .into_diagnostic()
@@ -200,4 +200,28 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_of_a_file_of_the_package_whose_tests_are_run() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for (what, file, command) in CHANGES {
+            let path = root.join(file);
+            assert!(path.is_file(), "{what}: {file}");
+            let folder = path
+                .ancestors()
+                .find(|folder| folder.join("Cargo.toml").is_file());
+            let manifest =
+                fs::read_to_string(folder.expect("a crate").join("Cargo.toml")).expect("a manifest");
+            let package = command[2];
+            assert!(
+                manifest.contains(&format!("\nname = \"{package}\"\n")),
+                "{what}: {package}"
+            );
+        }
+    }
 }
