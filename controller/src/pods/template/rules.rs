@@ -234,7 +234,8 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
     None
 }
 
-/// What is wrong with a list of ephemeral containers, at `ephemeralContainers`.
+/// What is wrong with a list of ephemeral containers, at `ephemeralContainers`. Which pods they come to is not known: no rule about
+/// the pod's containers and volumes counts.
 pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
     let spec = json!({
         "containers": [{ "name": ".", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }],
@@ -252,7 +253,10 @@ pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
     let own = |mut error: FieldError| {
         let path = error.path.strip_prefix("spec.")?.to_owned();
         error.path = path;
-        error.path.starts_with("ephemeralContainers").then_some(error)
+        let of_the_pod = error.path.ends_with(".targetContainerName")
+            || error.path.contains(".volumeDevices[")
+            || (error.path.contains(".volumeMounts[") && !error.path.contains(".subPath"));
+        (error.path.starts_with("ephemeralContainers") && !of_the_pod).then_some(error)
     };
     errors.into_vec().into_iter().filter_map(own).collect()
 }

@@ -34,6 +34,12 @@ async fn answers_as_recorded() {
 #[case::ports(json!({ "ports": [{ "containerPort": 80, "protocol": "TCP" }] }), &[
     "ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container",
 ])]
+#[case::target(json!({ "targetContainerName": "main" }), &[])]
+#[case::mount(json!({ "volumeMounts": [{ "name": "data", "mountPath": "/data" }] }), &[])]
+#[case::device(json!({ "volumeDevices": [{ "name": "disk", "devicePath": "/dev/disk" }] }), &[])]
+#[case::sub_path(json!({ "volumeMounts": [{ "name": "data", "mountPath": "/data", "subPath": "a" }] }), &[
+    "ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container",
+])]
 #[case::image(json!({ "image": " nginx" }), &[
     "ephemeralContainers[0].image: Invalid value: \" nginx\": must not have leading or trailing whitespace",
 ])]
