@@ -230,9 +230,12 @@ async fn command_lines_of_openkruise_start_the_manager(#[case] line: &str, #[cas
     let arguments = line.split_whitespace().map(str::to_owned).chain(ports);
     let flags = Flags::parse(arguments).expect("flags");
     let gates = FeatureGates::parse(flags.text("feature-gates")).expect("gates");
-    install(&client, NAMESPACE, &gates)
+    install(&client, (NAMESPACE, "kruise-daemon-config"), &gates)
         .await
         .expect("an installation");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let of_secrets = namespaces.get("kruise-daemon-config").await;
+    of_secrets.expect("the namespace that jobs copy Secrets to");
     let environment = Environment::read(|name| match name {
         "POD_NAMESPACE" => Some(NAMESPACE.to_owned()),
         "WEBHOOK_PORT" => Some(webhooks.to_string()),

@@ -227,13 +227,24 @@ fn resource(object: &Value) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")))
 }
 
-/// Applies what a manager with these feature gates needs before it starts. A webhook configuration that is there already stays as it is: the
+/// The namespace where daemons find the Secrets for registries, copied there by jobs that pull images.
+pub(super) fn secrets_namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// Applies what a manager with these feature gates in `namespace` needs before it starts; `secrets` is where it copies Secrets to. A webhook configuration that is there already stays as it is: the
 /// manager that serves it looks after it. So does the webhook that converts the versions of a definition.
 ///
 /// # Errors
 /// If the server refuses one.
-pub async fn install(client: &Client, namespace: &str, gates: &FeatureGates) -> Result<(), ProcessError> {
-    for mut object in objects(namespace, gates) {
+pub async fn install(
+    client: &Client,
+    (namespace, secrets): (&str, &str),
+    gates: &FeatureGates,
+) -> Result<(), ProcessError> {
+    let mut objects = objects(namespace, gates);
+    objects.push(secrets_namespace(secrets));
+    for mut object in objects {
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()

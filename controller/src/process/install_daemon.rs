@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ProcessError;
 use super::gates::FeatureGates;
-use super::install::role_rules;
+use super::install::{role_rules, secrets_namespace};
 use crate::workloads::{READ, Right, STATUS};
 
 /// The daemon's service account, and its DaemonSet.
@@ -40,7 +40,7 @@ pub fn objects(namespace: &str, secrets: &str) -> Vec<Value> {
     let version = format!("{rbac}/v1");
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": secrets}}),
+        secrets_namespace(secrets),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": namespace}}),
         json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": ROLE},
             "rules": role_rules(&CLUSTER_RULES)}),

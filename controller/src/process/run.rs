@@ -133,7 +133,11 @@ pub async fn run_with(
     let metrics = Arc::clone(&options.metrics);
     let clock = Arc::clone(&options.clock);
     if flags.is_set("install") {
-        install::install(&client, &environment.namespace, &gates).await?;
+        let namespaces = (
+            environment.namespace.as_str(),
+            environment.secrets_namespace.as_str(),
+        );
+        install::install(&client, namespaces, &gates).await?;
     }
     let mut tasks = JoinSet::new();
     let state = endpoints::State {
