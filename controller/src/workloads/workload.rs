@@ -312,6 +312,6 @@ impl Start<'_> {
     /// Records events under the controller's name.
     pub(crate) fn recorder(&self) -> EventRecorder {
         let clock = Arc::clone(&self.options.clock);
-        EventRecorder::new(self.client.clone(), self.workload.controller, None, clock)
+        EventRecorder::new(self.client.clone(), self.workload.controller, None, clock).with_reporting(true)
     }
 }

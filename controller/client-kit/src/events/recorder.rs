@@ -101,7 +101,7 @@ impl EventRecorder {
     }
 
     /// The same recorder, which also fills `reportingComponent` and `reportingInstance`, as client-go 0.27 and later do
-    /// (the kubelet and kube-controller-manager of today). Without it both are empty, as in OpenKruise's events.
+    /// (the kubelet and kube-controller-manager of today, and OpenKruise 1.9). Without it both are empty.
     #[must_use]
     pub fn with_reporting(mut self, reporting: bool) -> Self {
         self.source.reporting = reporting;

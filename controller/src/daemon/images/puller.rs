@@ -46,7 +46,8 @@ pub(in crate::daemon) fn add(
     let images = runtime.selected_cache(&format!("metadata.name={node}"));
     let puller = Puller {
         client: client.clone(),
-        recorder: EventRecorder::new(client.clone(), COMPONENT, Some(node), Arc::clone(clock)),
+        recorder: EventRecorder::new(client.clone(), COMPONENT, Some(node), Arc::clone(clock))
+            .with_reporting(true),
         clock: Arc::clone(clock),
         images: images.clone(),
         service,

@@ -44,7 +44,8 @@ pub(super) fn start(runtime: &mut Runtime, node: &Node) -> Informer<NodePodProbe
     runtime.add(&Arc::new(prober), &Arc::new(WorkQueue::new()), WORKERS);
     let writer = writer::Writer {
         client: node.client.clone(),
-        recorder: EventRecorder::new(node.client.clone(), COMPONENT, Some(&node.name), clock),
+        recorder: EventRecorder::new(node.client.clone(), COMPONENT, Some(&node.name), clock)
+            .with_reporting(true),
         probes: probes.clone(),
         results,
     };

@@ -39,7 +39,8 @@ fn stopper(node: &Node, component: &'static str) -> Stopper {
     Stopper {
         runtime: Arc::clone(&node.runtime),
         network: Arc::clone(&node.network),
-        recorder: EventRecorder::new(node.client.clone(), component, Some(&node.name), clock),
+        recorder: EventRecorder::new(node.client.clone(), component, Some(&node.name), clock)
+            .with_reporting(true),
     }
 }
 

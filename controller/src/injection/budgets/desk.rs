@@ -37,7 +37,10 @@ pub(crate) fn subject(pod: &CachedPod) -> ObjectReference {
 impl Desk {
     /// Records that a pod was kept in service.
     pub(super) fn record(&self, client: &Client, clock: &SharedClock, pod: &CachedPod) {
-        let new = || EventRecorder::new(client.clone(), COMPONENT, None, SharedClock::clone(clock));
+        let new = || {
+            EventRecorder::new(client.clone(), COMPONENT, None, SharedClock::clone(clock))
+                .with_reporting(true)
+        };
         let recorder = self.recorder.get_or_init(new);
         recorder.event(
             &subject(pod),
