@@ -1,10 +1,16 @@
 //! The commands that the shell has, on the container's files. A table, a function each.
 
+mod edit_commands;
 mod file_commands;
+mod system_commands;
+mod text_commands;
 
 use std::fmt::Write as _;
 
+use self::edit_commands::{awk, sed};
 use self::file_commands::{cat, dd, find, ls, mkdir, move_or_copy, rm, rmdir, touch};
+use self::system_commands::{ps, stat, uptime};
+use self::text_commands::{base64, basename, cut, dirname, expr, sort, tr, uniq};
 use super::files::{FileError, resolve};
 use super::shell::{Shell, Streams};
 use super::tar::{self, tar};
@@ -78,6 +84,19 @@ const TABLE: &[(&[&str], Builtin)] = &[
     (&["head"], |call| head_or_tail(call, false)),
     (&["tail"], |call| head_or_tail(call, true)),
     (&["tar"], tar),
+    (&["sort"], sort),
+    (&["uniq"], uniq),
+    (&["cut"], cut),
+    (&["tr"], tr),
+    (&["base64"], base64),
+    (&["sed"], sed),
+    (&["awk"], awk),
+    (&["expr"], expr),
+    (&["basename"], basename),
+    (&["dirname"], dirname),
+    (&["ps"], ps),
+    (&["stat"], stat),
+    (&["uptime"], uptime),
     (&["tee"], tee),
     (&["which", "command", "type"], which),
 ];
@@ -135,8 +154,10 @@ pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
     let dash = arguments.iter().any(|text| text == "-");
     match base_name(name) {
         "cat" | "wc" => files == 0 || dash,
-        // The first is the pattern.
-        "grep" => files <= 1 || dash,
+        "sort" | "uniq" | "base64" | "cut" => !names_a_file(arguments) || dash,
+        "tr" => true,
+        // The first is the pattern, or the program.
+        "grep" | "sed" | "awk" => files <= 1 || dash,
         "head" | "tail" => {
             let counts = arguments
                 .iter()
@@ -149,6 +170,16 @@ pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
         "tar" => tar::reads_input(arguments),
         _ => false,
     }
+}
+
+/// Whether an argument is neither an option nor the value of one.
+fn names_a_file(arguments: &[String]) -> bool {
+    let mut after_option = false;
+    arguments.iter().any(|argument| {
+        let is_value = std::mem::take(&mut after_option);
+        after_option = matches!(argument.as_str(), "-k" | "-t" | "-d" | "-f" | "-c" | "-b" | "-w");
+        !is_value && !argument.starts_with('-')
+    })
 }
 
 /// Whether an unknown command is taken for a program that serves.

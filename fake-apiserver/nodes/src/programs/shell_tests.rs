@@ -79,6 +79,66 @@ fn clock() -> SharedClock {
 #[case("echo x; kill -9 1; date", 0, "x\nThu Jan  1 00:00:00 UTC 1970\n")]
 #[case("trap 'echo bye' EXIT; exit 2", 2, "bye\n")]
 #[case("sh -c 'exit 5'; echo $?", 0, "5\n")]
+#[case(
+    "printf 'b 2\\na 10\\nb 2\\n' > /f; sort /f; sort -u /f | wc -l; sort -t ' ' -k 2n /f | head -n 1; sort -r /f | uniq -c",
+    0,
+    "a 10\nb 2\nb 2\n2\nb 2\n      2 b 2\n      1 a 10\n"
+)]
+#[case(
+    "printf 'a:b:c\\nd\\n' | cut -d : -f 1,3; echo abcdef | cut -c 2-3; cut",
+    1,
+    "a:c\nd\nbc\ncut: expected a list of bytes, characters, or fields\n"
+)]
+#[case(
+    "echo Hello | tr a-z A-Z; echo a--b | tr -s -; echo a1b2 | tr -d 0-9; echo ab | tr -d '[:lower:]'",
+    0,
+    "HELLO\na-b\nab\n\n"
+)]
+#[case(
+    "printf seatrial | base64; echo c2VhdHJpYWw= | base64 -d; echo '!' | base64 -d",
+    1,
+    "c2VhdHJpYWw=\nseatrialbase64: truncated input\n"
+)]
+#[case(
+    "printf 'one\\ntwo\\nthree\\n' > /f; sed -n 2p /f; sed 's/\\(t\\)w/\\1W/;/one/d' /f; sed -i 's/e/E/g' /f; sed '$d' /f",
+    0,
+    "two\ntWo\nthree\nonE\ntwo\n"
+)]
+#[case(
+    "echo /a/b | sed 's|/a|&&|'; sed y/a/b/ /f",
+    1,
+    "/a/a/b\nsed: unsupported command\n"
+)]
+#[case(
+    "printf 'a b\\nc d\\n' | awk '{print $2}'; echo a:b | awk -F : '/a/ {print $1, \"x\" $NF, NF}'; awk 'BEGIN {x=1}'",
+    1,
+    "b\nd\na xb 2\nawk: only programs that print are known here\n"
+)]
+#[case(
+    "expr 1 + 2 '*' 3; expr 5 '<' 3; expr a = a; expr 1 +",
+    2,
+    "7\n0\n1\nexpr: syntax error\n"
+)]
+#[case(
+    "expr 9223372036854775807 + 1; expr 1 / 0",
+    2,
+    "expr: syntax error\nexpr: syntax error\n"
+)]
+#[case(
+    "basename /a/b.txt .txt; dirname /a/b; dirname b; dirname /b",
+    0,
+    "b\n/a\n.\n/\n"
+)]
+#[case(
+    "ps -ef | wc -l; printf abc > /f; stat -c '%n %s %F' /f /tmp; stat /none",
+    1,
+    "3\n/f 3 regular file\n/tmp 0 directory\nstat: can't stat '/none': No such file or directory\n"
+)]
+#[case(
+    "uptime",
+    0,
+    " 00:00:00 up 0 min,  0 users,  load average: 0.00, 0.00, 0.00\n"
+)]
 #[case("seq 3 | tee /tmp/x >/dev/null; head -n 1 /tmp/x", 0, "1\n")]
 #[tokio::test(start_paused = true)]
 async fn scripts(#[case] script: &str, #[case] code: i32, #[case] output: &str) {
