@@ -25,6 +25,31 @@ fn definition(spec: Value) -> Value {
     })
 }
 
+/// A definition of two versions without a status of its own: the second is not stored, and has a field that the first has not.
+fn two_versions(steps: &[Value]) -> Value {
+    let version = |name: &str, fields: Value| {
+        let spec = json!({"type": "object", "properties": fields});
+        json!({"name": name, "served": true, "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec,
+                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}})
+    };
+    let text = json!({"type": "string"});
+    let mut definition = definition(json!({"type": "object"}));
+    definition["spec"]["versions"] = json!([
+        version("v1", json!({"a": text, "d": {"type": "string", "default": "x"}})),
+        version("v2", json!({"a": text, "d": text, "only": text})),
+    ]);
+    let mut all = vec![json!({"do": format!("POST {CRDS}"), "body": definition, "code": 201})];
+    all.extend(steps.iter().cloned());
+    Value::from(all)
+}
+
+/// A creation of a widget in a version, with and without a dry run.
+fn made_in(version: &str, query: &str, name: &str, spec: Value, code: u16, has: Value) -> Value {
+    let body = json!({"apiVersion": format!("e.com/{version}"), "kind": "Widget", "metadata": {"name": name}, "spec": spec});
+    json!({"do": format!("POST /apis/e.com/{version}/namespaces/default/widgets{query}"), "body": body, "code": code, "has": has})
+}
+
 /// A definition, and then requests for widgets.
 fn defined(steps: &[Value]) -> Value {
     let spec = json!({"type": "object", "required": ["n"], "properties": {
@@ -75,6 +100,12 @@ fn create(spec: Value, code: u16, has: Value) -> Value {
     json!({"do": format!("DELETE {CRDS}/widgets.e.com")}),
     json!({"wait": 30, "do": format!("GET {CRDS}/widgets.e.com"), "code": 404}),
     json!({"do": format!("GET {WIDGETS}/w"), "code": 404, "has": {"/kind": null}}),
+]))]
+#[case::dry_runs_go_through_the_stored_version(two_versions(&[
+    made_in("v2", "?dryRun=All", "w", json!({"a": "q", "only": "z"}), 201, json!({"/spec": {"a": "q", "d": "x"}})),
+    made_in("v2", "", "w", json!({"a": "q", "only": "z"}), 201, json!({"/spec": {"a": "q", "d": "x"}})),
+    json!({"do": "PATCH /apis/e.com/v2/namespaces/default/widgets/w?dryRun=All", "type": "merge",
+        "body": {"spec": {"a": "r", "d": null, "only": "z"}}, "has": {"/spec": {"a": "r", "d": "x"}, "/apiVersion": "e.com/v2"}}),
 ]))]
 #[case::a_bad_schema(json!([
     {"do": format!("POST {CRDS}"), "body": definition(json!({"type": "strange"})), "code": 422,

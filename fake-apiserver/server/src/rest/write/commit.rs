@@ -29,12 +29,8 @@ impl Write<'_> {
             self.default();
         }
         let object = self.object;
-        let object = if context.params.dry_run && resource.is_custom() {
-            object
-        } else if context.params.dry_run {
-            // What the form for the store does not keep is not shown either.
-            let stored = conversion::to_storage(resource, object);
-            conversion::seen_from_storage(resource, &stored).into_owned()
+        let object = if context.params.dry_run {
+            conversion::written_and_read(context.state(), resource, object).await?
         } else {
             conversion::stored_form(context.state(), resource, object).await?
         };
@@ -53,7 +49,9 @@ impl Write<'_> {
             return Ok(Some(Answer::ok(Shown::Stored(Arc::clone(existing)))));
         }
         if context.params.dry_run {
-            return Ok(Some(Answer::ok(Shown::Made(object))));
+            let (state, resource) = (context.state(), &context.resource);
+            let shown = conversion::written_and_read(state, resource, object).await?;
+            return Ok(Some(Answer::ok(Shown::Made(shown))));
         }
         let written = if ends {
             // The removal writes no new version, and its event has the stored object.
