@@ -44,6 +44,17 @@ fn two_versions(steps: &[Value]) -> Value {
     Value::from(all)
 }
 
+/// A definition of a spec with numbers that fractions limit.
+fn measured(steps: &[Value]) -> Value {
+    let spec = json!({"type": "object", "properties": {
+        "least": {"type": "number", "minimum": 1.5}, "step": {"type": "number", "multipleOf": 0.5}}});
+    let mut definition = definition(spec);
+    definition["spec"]["versions"][0]["subresources"] = json!({});
+    let mut all = vec![json!({"do": format!("POST {CRDS}"), "body": definition, "code": 201})];
+    all.extend(steps.iter().cloned());
+    Value::from(all)
+}
+
 /// A creation of a widget in a version, with and without a dry run.
 fn made_in(version: &str, query: &str, name: &str, spec: Value, code: u16, has: Value) -> Value {
     let body = json!({"apiVersion": format!("e.com/{version}"), "kind": "Widget", "metadata": {"name": name}, "spec": spec});
@@ -106,6 +117,15 @@ fn create(spec: Value, code: u16, has: Value) -> Value {
     made_in("v2", "", "w", json!({"a": "q", "only": "z"}), 201, json!({"/spec": {"a": "q", "d": "x"}})),
     json!({"do": "PATCH /apis/e.com/v2/namespaces/default/widgets/w?dryRun=All", "type": "merge",
         "body": {"spec": {"a": "r", "d": null, "only": "z"}}, "has": {"/spec": {"a": "r", "d": "x"}, "/apiVersion": "e.com/v2"}}),
+]))]
+#[case::fractions_of_none_are_fractions(measured(&[
+    made_in("v1", "", "a", json!({"least": 1.0}), 422, json!({"/message":
+        "Widget.e.com \"a\" is invalid: spec.least: Invalid value: 1: spec.least in body should be greater than or equal to 1.5"})),
+    made_in("v1", "", "b", json!({"least": 1}), 201, json!({"/spec/least": 1})),
+    made_in("v1", "", "c", json!({"step": 1.0}), 201, json!({"/spec/step": 1})),
+    made_in("v1", "", "d", json!({"step": 1}), 422, json!({"/details/causes/0/field": "spec.step"})),
+    json!({"do": format!("PATCH {WIDGETS}/b"), "type": "merge", "body": {"spec": {"least": 1.0}}, "code": 422}),
+    json!({"do": format!("PATCH {WIDGETS}/b"), "type": "merge", "body": {"spec": {"least": 2.0}}, "has": {"/spec/least": 2}}),
 ]))]
 #[case::a_bad_schema(json!([
     {"do": format!("POST {CRDS}"), "body": definition(json!({"type": "strange"})), "code": 422,
