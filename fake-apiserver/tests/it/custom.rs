@@ -118,6 +118,11 @@ fn create(spec: Value, code: u16, has: Value) -> Value {
     json!({"do": "PATCH /apis/e.com/v2/namespaces/default/widgets/w?dryRun=All", "type": "merge",
         "body": {"spec": {"a": "r", "d": null, "only": "z"}}, "has": {"/spec": {"a": "r", "d": "x"}, "/apiVersion": "e.com/v2"}}),
 ]))]
+#[case::a_status_that_is_a_field_as_any_other(two_versions(&[
+    made_in("v1", "", "w", json!({}), 201, json!({"/metadata/generation": 1})),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "merge", "body": {"status": {"n": 1}}, "has": {"/metadata/generation": 2, "/status/n": 1}}),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "merge", "body": {"metadata": {"labels": {"a": "b"}}}, "has": {"/metadata/generation": 2}}),
+]))]
 #[case::fractions_of_none_are_fractions(measured(&[
     made_in("v1", "", "a", json!({"least": 1.0}), 422, json!({"/message":
         "Widget.e.com \"a\" is invalid: spec.least: Invalid value: 1: spec.least in body should be greater than or equal to 1.5"})),
