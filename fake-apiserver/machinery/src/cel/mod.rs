@@ -15,6 +15,7 @@ mod format;
 mod functions;
 mod library;
 mod lists;
+mod literals;
 mod macros;
 mod objects;
 mod parser_gaps;
@@ -25,6 +26,7 @@ mod sizes;
 mod ty;
 pub mod type_check;
 mod types;
+mod urls;
 pub mod values;
 
 use kube_cel::KubeCelExt as _;
@@ -69,6 +71,7 @@ impl Scope {
         library::add(&mut root);
         format::add(&mut root);
         readable::add(&mut root);
+        urls::add(&mut root);
         lists::add(&mut root);
         Self { root }
     }
@@ -151,15 +154,22 @@ fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Resu
 }
 
 fn parse(text: &str) -> Result<IdedExpr, String> {
-    let parsed = Depth::of(text)?.parsing(|| parser().parse(text));
-    parsed.map_err(|error| {
+    let depth = Depth::of(text)?;
+    let masked = literals::mask(text);
+    let parsed = depth.parsing(|| parser().parse(masked.as_deref().unwrap_or(text)));
+    let mut tree = parsed.map_err(|error| {
         if text.is_empty() {
             // Nothing has no place.
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
         }
+        let error = literals::unmasked(&error.to_string());
         // The lines that show the place stand one blank further in where the real server prints them.
-        parser_gaps::of_macros(text, &error.to_string().replace("\n|", "\n |"))
-    })
+        parser_gaps::of_macros(text, &error.replace("\n|", "\n |"))
+    })?;
+    if masked.is_some() {
+        deep(|| literals::unmask(&mut tree));
+    }
+    Ok(tree)
 }
 
 fn parser() -> Parser {
@@ -172,7 +182,8 @@ fn parser() -> Parser {
 ///
 /// The parser gives places only in its errors; so it gets the same text with an illegal character behind it.
 fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
-    let unreadable = format!("{text}\n\u{1}");
+    let masked = literals::mask(text);
+    let unreadable = format!("{}\n\u{1}", masked.as_deref().unwrap_or(text));
     let depth = Depth::of(text).unwrap_or_default();
     let errors = depth.parsing(|| parser().parse(&unreadable).err());
     let info = errors.and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));
