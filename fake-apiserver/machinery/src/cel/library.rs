@@ -18,7 +18,7 @@ use pod_rules::zones;
 type Outcome = Result<Value, ExecutionError>;
 
 /// The names of types that are words of the language.
-const TYPES: [&str; 10] = [
+pub(super) const TYPES: [&str; 10] = [
     "bool",
     "bytes",
     "double",

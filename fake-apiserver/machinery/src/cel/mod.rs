@@ -3,7 +3,7 @@
 //! [`Expression`] is one that was read; [`Scope`] holds the functions it may call. [`values`] turns JSON into values of
 //! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] finds errors in them.
 //!
-//! The cost of a rule is estimated ([`cost`]) when it is written; its real cost during evaluation is not counted.
+//! The cost of a rule is estimated ([`cost`]) when it is written, and counted ([`spending`]) when it is evaluated.
 
 pub mod check;
 mod cost;
@@ -23,6 +23,7 @@ pub mod policies;
 mod readable;
 pub mod rules;
 mod sizes;
+pub mod spending;
 mod ty;
 pub mod type_check;
 mod types;
@@ -35,6 +36,7 @@ use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, Value};
 
 use depth::{Depth, deep};
+use spending::{Budget, Overrun};
 use ty::Ty;
 use types::Wrong;
 
@@ -56,7 +58,15 @@ pub struct Expression {
 pub struct Failure {
     /// The real server's message.
     pub text: String,
+    /// The limit of costs that it has reached, if that is the cause.
+    pub overrun: Option<Overrun>,
 }
+
+/// The real server's message for an expression that costs too much.
+pub const CALL_OVERRUN: &str = "operation cancelled: actual cost limit exceeded";
+/// The same for expressions that cost too much together.
+pub const BUDGET_OVERRUN: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// All that expressions may call, to be shared by many of them.
 pub struct Scope {
@@ -132,6 +142,25 @@ impl Expression {
         evaluate(self.run.as_ref().unwrap_or(&self.tree), scope, variables)
     }
 
+    /// The value of the expression, if it costs no more than it may.
+    pub fn value_within(
+        &self,
+        scope: &Scope,
+        variables: &[(&str, Value)],
+        budget: &mut Budget,
+    ) -> Result<Value, Failure> {
+        let tree = self.run.as_ref().unwrap_or(&self.tree);
+        let context = with_variables(scope, variables);
+        deep(|| budget.take(tree, &context, variables)).map_err(|overrun| Failure {
+            text: match overrun {
+                Overrun::Call => CALL_OVERRUN.to_owned(),
+                Overrun::Budget => BUDGET_OVERRUN.to_owned(),
+            },
+            overrun: Some(overrun),
+        })?;
+        evaluate_in(tree, &context)
+    }
+
     /// The expression as it is evaluated for values of a schema.
     fn lowered(mut self, schema: &Schema) -> Self {
         let tree = self.run.as_ref().unwrap_or(&self.tree);
@@ -143,13 +172,22 @@ impl Expression {
 }
 
 fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+    evaluate_in(tree, &with_variables(scope, variables))
+}
+
+fn with_variables<'a>(scope: &'a Scope, variables: &[(&str, Value)]) -> Context<'a> {
     let mut context = scope.root.new_inner_scope();
     for (name, value) in variables {
         context.add_variable_from_value(*name, value.clone());
     }
-    let value = deep(|| Value::resolve(tree, &context));
+    context
+}
+
+fn evaluate_in(tree: &IdedExpr, context: &Context<'_>) -> Result<Value, Failure> {
+    let value = deep(|| Value::resolve(tree, context));
     value.map_err(|error| Failure {
         text: failures::describe(&error),
+        overrun: None,
     })
 }
 
