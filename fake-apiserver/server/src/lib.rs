@@ -17,6 +17,7 @@ mod discovery;
 mod encode;
 mod expiry;
 pub mod faults;
+mod history;
 mod http;
 mod impersonation_mode;
 mod incoming;

@@ -285,6 +285,7 @@ impl ClusterBuilder {
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         tasks.spawn(server.expire_events(self.event_life));
+        tasks.spawn(server.retire_history());
         if self.controllers.has_service_accounts() {
             let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
             tasks.spawn(
