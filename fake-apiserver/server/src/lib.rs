@@ -11,6 +11,7 @@
 mod admission;
 mod authn;
 mod authz;
+mod commit_errors;
 mod context;
 mod conversion;
 mod discovery;

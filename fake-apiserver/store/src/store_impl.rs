@@ -34,6 +34,12 @@ pub enum CommitError {
     /// It is larger than a store takes.
     #[error("commit what is too large")]
     TooLarge,
+    /// The disk on which commits are written down has no room for it.
+    #[error("commit to a full disk")]
+    NoSpace,
+    /// It could not be written down for another reason.
+    #[error("commit to a disk that cannot be written")]
+    Unwritten,
 }
 
 /// A consistent list.
@@ -48,6 +54,9 @@ pub struct Snapshot {
 /// Called with each commit, in order, under the store's lock: it must be short and must not call the store.
 pub type CommitObserver = Box<dyn Fn(&GroupResource, &Event) + Send + Sync>;
 
+/// Called with each commit before it happens, as an observer is; an error prevents it.
+pub(super) type CommitWriter = Box<dyn Fn(&GroupResource, &Event) -> Result<(), CommitError> + Send + Sync>;
+
 #[derive(Default)]
 struct Inner {
     revision: Revision,
@@ -59,6 +68,7 @@ struct Inner {
     /// Where each table is.
     places: HashMap<GroupResource, usize, FixedState>,
     observers: Vec<CommitObserver>,
+    writer: Option<CommitWriter>,
     batches: Batches,
 }
 
@@ -107,6 +117,11 @@ impl Store {
         self.lock().observers.push(observer);
     }
 
+    /// Has each commit from now on written down first.
+    pub(super) fn write_down(&self, writer: CommitWriter) {
+        self.lock().writer = Some(writer);
+    }
+
     /// Restores an object from the journal; watchers get no event.
     pub(super) fn restore(&self, table: &GroupResource, stored: Stored) {
         let mut inner = self.lock();
@@ -140,7 +155,8 @@ impl Store {
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
     ///
     /// # Errors
-    /// [`CommitError::Stale`] if the object is not at `expected`; [`CommitError::TooLarge`] if it has over a mebibyte and a half.
+    /// [`CommitError::Stale`] if the object is not at `expected`; [`CommitError::TooLarge`] if it has over a mebibyte and a half;
+    /// [`CommitError::NoSpace`] and [`CommitError::Unwritten`] if a journal cannot write it down.
     pub fn commit(
         &self,
         table_id: &GroupResource,
@@ -180,6 +196,9 @@ impl Store {
         let created = previous.as_ref().map_or(revision, |stored| stored.created);
         let object = Arc::new(Stored::new(key.clone(), revision, created, value, size_max));
         let event = Arc::new(Event::new(kind, Arc::clone(&object), previous, size.fresh));
+        if let Some(writer) = &inner.writer {
+            writer(table_id, &event)?;
+        }
         table.append(Arc::clone(&event));
         inner.revision = revision;
         for observer in &inner.observers {

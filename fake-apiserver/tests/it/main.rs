@@ -22,6 +22,7 @@ mod event_lives;
 mod everything;
 mod examples;
 mod faults;
+mod full_disk;
 mod garbage;
 mod image_programs;
 mod leaving_rows;
