@@ -58,6 +58,7 @@ mod sharing;
 mod slow;
 mod streams;
 mod support;
+mod system;
 mod volume_rows;
 mod watches;
 mod webhooks;
