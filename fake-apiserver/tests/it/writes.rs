@@ -111,6 +111,9 @@ fn writes(#[case] steps: Value) {
 #[case::of_what_is_unknown_twice("application/json", r#"{"zz": 1, "metadata": {"name": "a"}, "zz": {"a": 1, "a": 2}}"#, &["unknown field \"zz\""])]
 #[case::of_yaml("application/yaml", "zz: 1\nmetadata:\n  yy: 1\n  name: a\naa: 1\n",
     &["unknown field \"aa\"", "unknown field \"metadata.yy\"", "unknown field \"zz\""])]
+#[case::of_yaml_with_keys_given_again("application/yaml", "zz: 1\nmetadata:\n  name: a\n  name: a\naa: 1\naa: 2\n",
+    &["yaml: unmarshal errors:\n  line 4: key \"name\" already set in map\n  line 6: key \"aa\" already set in map",
+      "unknown field \"aa\"", "unknown field \"zz\""])]
 #[case::of_a_merge("application/merge-patch+json", r#"{"zz": 1, "data": {"x": "1", "x": "2"}, "aa": {"z": 1, "b": 1}}"#,
     &["duplicate field \"data.x\"", "unknown field \"aa\"", "unknown field \"zz\""])]
 #[case::of_operations("application/json-patch+json", r#"[{"op": "add", "path": "/zz", "value": 1}, {"op": "add", "path": "/aa", "value": 1}]"#,

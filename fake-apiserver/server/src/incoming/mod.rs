@@ -75,15 +75,15 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
         });
     }
     let strict = context.params.field_validation == FieldValidation::Strict;
-    let duplicates = document
-        .duplicates
-        .iter()
-        .map(|found| match format {
-            decode::Format::Yaml if strict => format!("yaml: unmarshal errors:\n  {found}"),
-            decode::Format::Yaml => found.clone(),
-            decode::Format::Json | decode::Format::Protobuf => format!("duplicate field \"{found}\""),
-        })
-        .collect();
+    let mut duplicates = document.duplicates;
+    if format == decode::Format::Yaml && strict && !duplicates.is_empty() {
+        // They are one error of the parser.
+        duplicates = vec![format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))];
+    } else if format != decode::Format::Yaml {
+        for path in &mut duplicates {
+            *path = format!("{DUPLICATE}{path}\"");
+        }
+    }
     let document = (format == decode::Format::Json).then_some(body);
     let warnings = shape(context, &mut object, duplicates, document)?;
     Ok((object, warnings))
