@@ -7,7 +7,6 @@ use shared_json::{Number, Value};
 
 use super::schema::{Kind, Limits, Schema};
 use super::validate::NO_FIELD;
-use crate::patch::go_print;
 
 /// One of the limits of a schema.
 struct Bound {
@@ -40,6 +39,19 @@ const MULTIPLE: &str = "MultipleOf";
 /// Whether a whole number is a multiple.
 fn is_whole_multiple(number: i64, step: i64) -> bool {
     number.checked_rem(step).is_none_or(|rest| rest == 0)
+}
+
+/// A fraction as Go prints it: the fewest digits that identify it, with an exponent from a million on and below a ten-thousandth.
+pub(crate) fn go_float(float: f64) -> String {
+    const EXPONENTS: std::ops::Range<i32> = -4..6;
+    let text = format!("{float:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if EXPONENTS.contains(&exponent) {
+        return float.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// The limits, in the order of the complaints.
@@ -108,21 +120,26 @@ pub(super) fn check(
         let whole = number.as_i64().filter(|_| unfit.is_none());
         // A fraction is cut off.
         let whole = whole.map(|number| (number, bound.limit as i64));
-        let (keeps, shown) = match whole {
-            Some((number, limit)) => ((bound.keeps_whole)(number, limit), Value::from(limit)),
-            None => ((bound.keeps)(float, bound.limit), Value::from(bound.limit)),
+        let (keeps, factor, limit) = match whole {
+            Some((number, limit)) => (
+                (bound.keeps_whole)(number, limit),
+                Value::from(limit),
+                limit.to_string(),
+            ),
+            None => (
+                (bound.keeps)(float, bound.limit),
+                shown(bound.limit),
+                go_float(bound.limit),
+            ),
         };
-        let limit = go_print(&shown);
         let is_positive = whole.map_or(bound.limit > 0.0, |(_, limit)| limit > 0);
         if bound.called == MULTIPLE && !is_positive {
             let detail = format!("factor MultipleOf declared for {path} must be positive: {limit}");
-            errors.push(FieldError::invalid(path, shown, detail));
+            errors.push(FieldError::invalid(path, factor, detail));
         } else if !keeps {
             let detail = format!("{path} in body {} {limit}", bound.words);
-            // Go prints no fraction of zeros.
-            let is_whole = float.fract() == 0.0 && float.abs() < PRINTED_WHOLE;
-            let value = match is_whole && number.is_f64() {
-                true => Value::from(float as i64),
+            let value = match number.is_f64() {
+                true => shown(float),
                 false => Value::Number(number.clone()),
             };
             errors.push(FieldError::invalid(path, value, detail));
@@ -132,6 +149,14 @@ pub(super) fn check(
 
 /// From here on Go prints floats with an exponent.
 const PRINTED_WHOLE: f64 = 1e6;
+
+/// A number with a fraction for a complaint: Go prints no fraction of zeros.
+fn shown(number: f64) -> Value {
+    match number.fract() == 0.0 && number.abs() < PRINTED_WHOLE {
+        true => Value::from(number as i64),
+        false => Value::from(number),
+    }
+}
 
 impl Schema {
     /// Whether any limit in it has a fraction: such a limit judges `1.0` otherwise than `1`.
