@@ -196,6 +196,16 @@ impl ApiError {
         )
     }
 
+    /// 500: the disk below the store is full.
+    #[must_use]
+    pub fn no_space() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
+            "etcdserver: mvcc: database space exceeded",
+        )
+    }
+
     /// 410: the revision of the watch or the list has been compacted.
     #[must_use]
     pub fn expired(compacted: Compacted) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use client_kit::SharedClock;
 use jiff::Timestamp;
-use store::{Change, GroupResource, ObjectKey, Revision, Store, Stored};
+use store::{Change, CommitError, GroupResource, ObjectKey, Revision, Store, Stored};
 use tokio::sync::Notify;
 
 /// The default lifetime of events.
@@ -103,6 +103,10 @@ pub(crate) async fn expire_events(
                 let change = Change::Delete(stored.value.clone());
                 let deleted = store.commit(&table(), key, Some(stored.revision), change);
                 tracing::trace!(name = %key.name, deleted = deleted.is_ok(), "an event has expired");
+                if deleted.is_err_and(|error| error != CommitError::Stale) {
+                    // A disk that is full now need not be so later.
+                    expiry.note(&table(), &stored, now);
+                }
             }
         }
     }

@@ -11,12 +11,14 @@
 mod admission;
 mod authn;
 mod authz;
+mod commit_errors;
 mod context;
 mod conversion;
 mod discovery;
 mod encode;
 mod expiry;
 pub mod faults;
+mod history;
 mod http;
 mod impersonation_mode;
 mod incoming;

@@ -15,6 +15,7 @@ use store::Store;
 
 use crate::expiry::{Expiry, expire_events};
 use crate::faults::Faults;
+use crate::history::retire_history;
 use crate::impersonation_mode::LastModes;
 use crate::local_webhook::Webhook;
 use crate::request_counts::RequestCounts;
@@ -165,6 +166,12 @@ impl Server {
         let state = &self.state;
         let (store, expiry) = (Arc::clone(&state.store), Arc::clone(&state.expiry));
         Box::pin(expire_events(store, state.clock.clone(), expiry, life))
+    }
+
+    /// Refuses lists and watches that continue from more than five to ten minutes ago, until dropped.
+    #[must_use]
+    pub fn retire_history(&self) -> BoxFuture<'static, ()> {
+        Box::pin(retire_history(Arc::clone(&self.state.store)))
     }
 
     /// The server's store, for observers and assertions.

@@ -185,14 +185,15 @@ impl Serve {
         println!("export KUBECONFIG={}", path.display());
         let journal = cluster.journal();
         let broken = async {
-            match &journal {
-                Some(journal) => journal.broken().await,
-                None => std::future::pending().await,
-            }
+            let Some(journal) = &journal else {
+                return std::future::pending().await;
+            };
+            journal.broken().await;
+            journal.path().display().to_string()
         };
         tokio::select! {
             biased;
-            () = broken => Err("the data directory cannot be written any more".into()),
+            path = broken => Err(format!("{path} cannot be written any more").into()),
             served = serving => Ok(served?),
         }
     }

@@ -79,7 +79,7 @@ pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterErro
     Ok(())
 }
 
-async fn create(
+pub(super) async fn create(
     client: &Client,
     object: &Value,
     manager: Option<&str>,
@@ -129,30 +129,39 @@ struct SystemObjects {
     objects: Vec<Value>,
 }
 
-/// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks.
-pub(super) fn system_objects(server: &Server) {
+/// A fresh server's own objects, with the tables to which they belong.
+pub(super) fn all_system_objects() -> Vec<(GroupResource, Value)> {
     // The data is part of the program, and a test reads it.
     let all: BTreeMap<String, SystemObjects> = shared_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
-    let now = server.now();
+    let mut out = Vec::new();
     for (id, SystemObjects { kind, objects }) in all {
         let (group_version, resource) = id.rsplit_once('/').unwrap_or(("", &id));
         let group = group_version.split_once('/').map_or("", |(group, _)| group);
         let table = GroupResource::new(group, resource);
         for mut object in objects {
-            object.set_meta("uid", server.new_uid());
-            object.set_meta("creationTimestamp", now.clone());
-            let conditions = object
-                .pointer_mut("/status/conditions")
-                .and_then(Value::as_array_mut);
-            for condition in conditions.into_iter().flatten() {
-                condition["lastTransitionTime"] = Value::from(now.clone());
-            }
             object["apiVersion"] = Value::from(group_version);
             object["kind"] = Value::from(kind.clone());
-            let key = ObjectKey::new(object.namespace(), object.name());
-            // The store is fresh: nothing of this name is there.
-            let _made = server.store().commit(&table, &key, None, Change::Put(object));
+            out.push((table.clone(), object));
         }
+    }
+    out
+}
+
+/// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks.
+pub(super) fn system_objects(server: &Server) {
+    let now = server.now();
+    for (table, mut object) in all_system_objects() {
+        object.set_meta("uid", server.new_uid());
+        object.set_meta("creationTimestamp", now.clone());
+        let conditions = object
+            .pointer_mut("/status/conditions")
+            .and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            condition["lastTransitionTime"] = Value::from(now.clone());
+        }
+        let key = ObjectKey::new(object.namespace(), object.name());
+        // Where the store is fresh nothing of this name is there; elsewhere what is there stays.
+        let _made = server.store().commit(&table, &key, None, Change::Put(object));
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
+use super::flow_control::maintain;
 use super::{Cluster, ControllerSet, Trace};
 
 /// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
@@ -285,6 +286,10 @@ impl ClusterBuilder {
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         tasks.spawn(server.expire_events(self.event_life));
+        tasks.spawn(server.retire_history());
+        if self.system_objects {
+            tasks.spawn(maintain(server.client_named("kube-apiserver")));
+        }
         if self.controllers.has_service_accounts() {
             let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
             tasks.spawn(

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod builder;
 mod error;
+mod flow_control;
 mod selection;
 mod trace;
 

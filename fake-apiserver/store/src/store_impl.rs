@@ -34,6 +34,12 @@ pub enum CommitError {
     /// It is larger than a store takes.
     #[error("commit what is too large")]
     TooLarge,
+    /// The disk on which commits are written down has no room for it.
+    #[error("commit to a full disk")]
+    NoSpace,
+    /// It could not be written down for another reason.
+    #[error("commit to a disk that cannot be written")]
+    Unwritten,
 }
 
 /// A consistent list.
@@ -48,15 +54,21 @@ pub struct Snapshot {
 /// Called with each commit, in order, under the store's lock: it must be short and must not call the store.
 pub type CommitObserver = Box<dyn Fn(&GroupResource, &Event) + Send + Sync>;
 
+/// Called with each commit before it happens, as an observer is; an error prevents it.
+pub(super) type CommitWriter = Box<dyn Fn(&GroupResource, &Event) -> Result<(), CommitError> + Send + Sync>;
+
 #[derive(Default)]
 struct Inner {
     revision: Revision,
     common: Common,
     compacted: Revision,
+    /// Nobody may begin at an older revision, though its events may be there still.
+    retired: Revision,
     tables: Vec<Table>,
     /// Where each table is.
     places: HashMap<GroupResource, usize, FixedState>,
     observers: Vec<CommitObserver>,
+    writer: Option<CommitWriter>,
     batches: Batches,
 }
 
@@ -105,6 +117,11 @@ impl Store {
         self.lock().observers.push(observer);
     }
 
+    /// Has each commit from now on written down first.
+    pub(super) fn write_down(&self, writer: CommitWriter) {
+        self.lock().writer = Some(writer);
+    }
+
     /// Restores an object from the journal; watchers get no event.
     pub(super) fn restore(&self, table: &GroupResource, stored: Stored) {
         let mut inner = self.lock();
@@ -138,7 +155,8 @@ impl Store {
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
     ///
     /// # Errors
-    /// [`CommitError::Stale`] if the object is not at `expected`; [`CommitError::TooLarge`] if it has over a mebibyte and a half.
+    /// [`CommitError::Stale`] if the object is not at `expected`; [`CommitError::TooLarge`] if it has over a mebibyte and a half;
+    /// [`CommitError::NoSpace`] and [`CommitError::Unwritten`] if a journal cannot write it down.
     pub fn commit(
         &self,
         table_id: &GroupResource,
@@ -178,6 +196,9 @@ impl Store {
         let created = previous.as_ref().map_or(revision, |stored| stored.created);
         let object = Arc::new(Stored::new(key.clone(), revision, created, value, size_max));
         let event = Arc::new(Event::new(kind, Arc::clone(&object), previous, size.fresh));
+        if let Some(writer) = &inner.writer {
+            writer(table_id, &event)?;
+        }
         table.append(Arc::clone(&event));
         inner.revision = revision;
         for observer in &inner.observers {
@@ -232,14 +253,15 @@ impl Store {
         start: Option<&ObjectKey>,
     ) -> Result<(Revision, impl ExactSizeIterator<Item = Arc<Stored>>), Compacted> {
         let mut inner = self.lock();
-        let now = inner.revision;
+        let (now, retired) = (inner.revision, inner.retired);
         let table = inner.table(table_id);
+        let compacted = table.compacted.max(retired);
         let items: Vec<Kept> = match at.filter(|at| *at < now) {
             None => table.range(namespace, start).cloned().collect(),
-            Some(at) if at < table.compacted => {
+            Some(at) if at < compacted => {
                 return Err(Compacted {
                     requested: at,
-                    compacted: table.compacted,
+                    compacted,
                 });
             }
             Some(at) => table
@@ -265,11 +287,16 @@ impl Store {
         here: bool,
     ) -> Result<Listener, Compacted> {
         let mut inner = self.lock();
+        let retired = inner.retired;
         let table = inner.table(table_id);
-        if from < table.compacted {
+        let compacted = match table.has_event_in(from, retired) {
+            true => table.compacted.max(retired),
+            false => table.compacted,
+        };
+        if from < compacted {
             return Err(Compacted {
                 requested: from,
-                compacted: table.compacted,
+                compacted,
             });
         }
         if here {
@@ -327,6 +354,13 @@ impl Store {
             self.lock().batches.keep(batch.clone());
         }
         Ok((batch, now))
+    }
+
+    /// From now on refuses lists at older revisions than this one, and watches that would begin with older events. Watches that
+    /// have begun go on.
+    pub fn retire(&self, revision: Revision) {
+        let mut inner = self.lock();
+        inner.retired = inner.retired.max(revision.min(inner.revision));
     }
 
     /// Forgets all events up to and including `revision`, as etcd's compaction does.
@@ -388,6 +422,25 @@ mod tests {
         assert_eq!(put(&store, "x", Some(1)), Ok(2));
         assert_eq!(put(&store, "x", Some(1)), Err(CommitError::Stale));
         assert_eq!(store.revision(), Revision(2));
+    }
+
+    #[test]
+    fn nothing_begins_before_what_is_retired() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        for (name, before) in [("x", None), ("x", Some(1)), ("y", None), ("y", Some(3))] {
+            put(&store, name, before)?;
+        }
+        let mut running = store.watch(&pods(), Scope::All, Revision(0), false)?;
+        store.retire(Revision(2));
+        let watches = |from| store.watch(&pods(), Scope::All, Revision(from), false).is_ok();
+        let lists = |at| store.list(&pods(), None, Some(Revision(at)), None).is_ok();
+        assert_eq!([0, 1, 2, 3].map(watches), [false, false, true, true]);
+        assert_eq!([0, 1, 2, 3].map(lists), [false, false, true, true]);
+        assert_eq!(running.try_next()?.map(|event| event.revision), Some(Revision(1)));
+        // Where nothing has happened, nothing is missed.
+        let others = GroupResource::new("", "secrets");
+        assert!(store.watch(&others, Scope::All, Revision(1), false).is_ok());
+        Ok(())
     }
 
     #[test]

@@ -343,6 +343,12 @@ impl Table {
         self.parts.wake();
     }
 
+    /// Whether the log has an event after `from`, up to and including `until`.
+    pub(super) fn has_event_in(&self, from: Revision, until: Revision) -> bool {
+        let first = self.log.partition_point(|logged| logged.revision <= from);
+        self.log.get(first).is_some_and(|logged| logged.revision <= until)
+    }
+
     /// The events of a scope after `revision`, oldest first, at most `limit`; none if some of them are gone.
     pub(super) fn after(&self, scope: &Scope, revision: Revision, limit: usize) -> Option<Vec<Arc<Event>>> {
         let place = |revision: Revision| self.log.partition_point(|logged| logged.revision < revision);

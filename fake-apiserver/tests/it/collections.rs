@@ -56,6 +56,19 @@ fn listed(query: &str, names: &[&str]) -> Value {
         "has": {"/items/0/metadata/name": "c", "/items/1": null, "/metadata/resourceVersion": "$at", "/metadata/continue": null}}),
     json!({"do": format!("{LIST}?continue=garbage"), "code": 400}),
 ]))]
+#[case::by_pages_that_are_too_old(three(&[
+    json!({"do": format!("{LIST}?limit=1"), "save": {"next": "/metadata/continue"}}),
+    json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "ab"}}, "code": 201}),
+    json!({"wait": 299, "do": format!("{LIST}?continue=$next"), "has": {"/items/0/metadata/name": "b"}}),
+    json!({"wait": 301, "do": format!("{LIST}?limit=1&continue=$next"), "code": 410, "save": {"other": "/metadata/continue"},
+        "has": {"/reason": "Expired", "/message": "The provided continue parameter is too old to display a consistent list result. \
+         You can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list."}}),
+    json!({"do": format!("{LIST}?limit=1&continue=$other"), "has": {"/items/0/metadata/name": "ab", "/items/1": null}}),
+    json!({"do": format!("{LIST}?resourceVersion=$rv&resourceVersionMatch=Exact"), "code": 410,
+        "has": {"/reason": "Expired", "/message": "The resourceVersion for the provided list is too old."}}),
+]))]
 #[case::at_a_version(three(&[
     json!({"do": "DELETE /api/v1/namespaces/default/configmaps/a"}),
     json!({"do": format!("{LIST}?resourceVersion=$rv&resourceVersionMatch=Exact"), "has": {"/items/0/metadata/name": "a", "/metadata/resourceVersion": "$rv"}}),

@@ -25,6 +25,42 @@ fn definition(spec: Value) -> Value {
     })
 }
 
+/// A definition of two versions without a status of its own: the second is not stored, and has a field that the first has not.
+fn two_versions(steps: &[Value]) -> Value {
+    let version = |name: &str, fields: Value| {
+        let spec = json!({"type": "object", "properties": fields});
+        json!({"name": name, "served": true, "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec,
+                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}})
+    };
+    let text = json!({"type": "string"});
+    let mut definition = definition(json!({"type": "object"}));
+    definition["spec"]["versions"] = json!([
+        version("v1", json!({"a": text, "d": {"type": "string", "default": "x"}})),
+        version("v2", json!({"a": text, "d": text, "only": text})),
+    ]);
+    let mut all = vec![json!({"do": format!("POST {CRDS}"), "body": definition, "code": 201})];
+    all.extend(steps.iter().cloned());
+    Value::from(all)
+}
+
+/// A definition of a spec with numbers that fractions limit.
+fn measured(steps: &[Value]) -> Value {
+    let spec = json!({"type": "object", "properties": {
+        "least": {"type": "number", "minimum": 1.5}, "step": {"type": "number", "multipleOf": 0.5}}});
+    let mut definition = definition(spec);
+    definition["spec"]["versions"][0]["subresources"] = json!({});
+    let mut all = vec![json!({"do": format!("POST {CRDS}"), "body": definition, "code": 201})];
+    all.extend(steps.iter().cloned());
+    Value::from(all)
+}
+
+/// A creation of a widget in a version, with and without a dry run.
+fn made_in(version: &str, query: &str, name: &str, spec: Value, code: u16, has: Value) -> Value {
+    let body = json!({"apiVersion": format!("e.com/{version}"), "kind": "Widget", "metadata": {"name": name}, "spec": spec});
+    json!({"do": format!("POST /apis/e.com/{version}/namespaces/default/widgets{query}"), "body": body, "code": code, "has": has})
+}
+
 /// A definition, and then requests for widgets.
 fn defined(steps: &[Value]) -> Value {
     let spec = json!({"type": "object", "required": ["n"], "properties": {
@@ -75,6 +111,26 @@ fn create(spec: Value, code: u16, has: Value) -> Value {
     json!({"do": format!("DELETE {CRDS}/widgets.e.com")}),
     json!({"wait": 30, "do": format!("GET {CRDS}/widgets.e.com"), "code": 404}),
     json!({"do": format!("GET {WIDGETS}/w"), "code": 404, "has": {"/kind": null}}),
+]))]
+#[case::dry_runs_go_through_the_stored_version(two_versions(&[
+    made_in("v2", "?dryRun=All", "w", json!({"a": "q", "only": "z"}), 201, json!({"/spec": {"a": "q", "d": "x"}})),
+    made_in("v2", "", "w", json!({"a": "q", "only": "z"}), 201, json!({"/spec": {"a": "q", "d": "x"}})),
+    json!({"do": "PATCH /apis/e.com/v2/namespaces/default/widgets/w?dryRun=All", "type": "merge",
+        "body": {"spec": {"a": "r", "d": null, "only": "z"}}, "has": {"/spec": {"a": "r", "d": "x"}, "/apiVersion": "e.com/v2"}}),
+]))]
+#[case::a_status_that_is_a_field_as_any_other(two_versions(&[
+    made_in("v1", "", "w", json!({}), 201, json!({"/metadata/generation": 1})),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "merge", "body": {"status": {"n": 1}}, "has": {"/metadata/generation": 2, "/status/n": 1}}),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "merge", "body": {"metadata": {"labels": {"a": "b"}}}, "has": {"/metadata/generation": 2}}),
+]))]
+#[case::fractions_of_none_are_fractions(measured(&[
+    made_in("v1", "", "a", json!({"least": 1.0}), 422, json!({"/message":
+        "Widget.e.com \"a\" is invalid: spec.least: Invalid value: 1: spec.least in body should be greater than or equal to 1.5"})),
+    made_in("v1", "", "b", json!({"least": 1}), 201, json!({"/spec/least": 1})),
+    made_in("v1", "", "c", json!({"step": 1.0}), 201, json!({"/spec/step": 1})),
+    made_in("v1", "", "d", json!({"step": 1}), 422, json!({"/details/causes/0/field": "spec.step"})),
+    json!({"do": format!("PATCH {WIDGETS}/b"), "type": "merge", "body": {"spec": {"least": 1.0}}, "code": 422}),
+    json!({"do": format!("PATCH {WIDGETS}/b"), "type": "merge", "body": {"spec": {"least": 2.0}}, "has": {"/spec/least": 2}}),
 ]))]
 #[case::a_bad_schema(json!([
     {"do": format!("POST {CRDS}"), "body": definition(json!({"type": "strange"})), "code": 422,

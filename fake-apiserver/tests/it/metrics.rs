@@ -158,15 +158,3 @@ async fn aggregated_discovery_has_a_tag_by_which_it_need_not_be_sent_again() {
     assert_eq!(ask(tag).await.0, StatusCode::NOT_MODIFIED);
     assert_eq!(ask("\"another\"").await.0, StatusCode::OK);
 }
-
-#[test]
-fn a_deleted_flow_schema_stays_away() {
-    simulate(|| async {
-        let cluster = Cluster::builder().nodes(0).system_objects(true).start();
-        let cluster = cluster.await.expect("a cluster");
-        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/catch-all";
-        assert_eq!(request(&cluster, "DELETE", path, &json!({})).await.0, 200);
-        cluster.run_for(std::time::Duration::from_secs(600)).await;
-        assert_eq!(request(&cluster, "GET", path, &json!({})).await.0, 404);
-    });
-}

@@ -6,9 +6,11 @@ use fake_apiserver::Cluster;
 use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, AttachParams, DeleteParams, LogParams, PostParams};
+use rstest::rstest;
 use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::served::start_cluster;
 use super::support::{request, simulate};
 
 /// A cluster with one node and these pods (specs by name), five seconds later.
@@ -104,6 +106,47 @@ fn a_follower_reads_until_the_container_ends() {
         let lines: Vec<String> = stream.lines().try_collect().await.expect("lines");
         assert_eq!(lines, ["1", "2", "3"]);
     });
+}
+
+/// The bytes of a connection after the head of an answer, when a client has asked for a log by this protocol.
+async fn log_over_websockets(address: std::net::SocketAddr, protocol: &str) -> Vec<u8> {
+    let head = format!(
+        "GET /api/v1/namespaces/default/pods/p/log HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{protocol}\r\n"
+    );
+    let mut stream = tokio::net::TcpStream::connect(address)
+        .await
+        .expect("a connection");
+    stream.write_all(head.as_bytes()).await.expect("to ask");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("an answer");
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let (head, rest) = answer.split_at(end.expect("a head") + 4);
+    let head = String::from_utf8_lossy(head);
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    rest.to_vec()
+}
+
+#[rstest]
+#[case("", b"\x82\x00\x82\x06hello\n\x88\x02\x03\xe8")]
+#[case(
+    "sec-websocket-protocol: binary.k8s.io\r\n",
+    b"\x82\x00\x82\x06hello\n\x88\x02\x03\xe8"
+)]
+#[case(
+    "sec-websocket-protocol: base64.binary.k8s.io\r\n",
+    b"\x81\x00\x81\x08aGVsbG8K\x88\x02\x03\xe8"
+)]
+#[tokio::test(start_paused = true)]
+async fn logs_over_websockets(#[case] protocol: &str, #[case] expected: &[u8]) {
+    let served = start_cluster(false, Cluster::builder().nodes(1)).await;
+    let mut pod = shell("echo hello; sleep 1000");
+    pod["metadata"]["name"] = json!("p");
+    let pods = "/api/v1/namespaces/default/pods";
+    let (code, _) = request(served.cluster(), "POST", pods, &pod).await;
+    assert_eq!(code, 201);
+    served.cluster().run_for(Duration::from_secs(5)).await;
+    assert_eq!(log_over_websockets(served.address(), protocol).await, expected);
 }
 
 #[test]

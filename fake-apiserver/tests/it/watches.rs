@@ -48,7 +48,19 @@ fn sees(query: &str, events: &[&str]) -> Value {
     "do": "GET /api/v1/watch/namespaces/default/configmaps?timeoutSeconds=1", "events": ["ADDED b"],
 })]))]
 #[case::bookmarks(json!([
-    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=150&allowWatchBookmarks=true", "events": ["BOOKMARK", "BOOKMARK", "BOOKMARK"]},
+    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=150&allowWatchBookmarks=true", "events": ["BOOKMARK", "BOOKMARK", "BOOKMARK", "BOOKMARK"]},
+]))]
+#[case::the_last_bookmark(json!([
+    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&resourceVersion=1&timeoutSeconds=10&allowWatchBookmarks=true", "events": ["BOOKMARK"]},
+    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&resourceVersion=1&timeoutSeconds=2&allowWatchBookmarks=true", "events": []},
+    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&resourceVersion=1&timeoutSeconds=10", "events": []},
+]))]
+#[case::from_what_is_compacted(history(&[
+    json!({"wait": 299, "do": "GET /api/v1/namespaces/default/configmaps"}),
+    sees("&resourceVersion=$before", &["ADDED a", "MODIFIED a", "ADDED b", "DELETED a"]),
+    json!({"wait": 301, "do": format!("{WATCH}&resourceVersion=$before"), "events": ["ERROR Expired"]}),
+    // Where nothing has happened since, nothing is missed.
+    json!({"do": "GET /api/v1/namespaces/default/secrets?watch=1&timeoutSeconds=1&resourceVersion=$before", "events": []}),
 ]))]
 fn watches(#[case] steps: Value) {
     play(false, steps);

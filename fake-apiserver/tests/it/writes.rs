@@ -104,6 +104,52 @@ fn writes(#[case] steps: Value) {
     play(false, steps);
 }
 
+/// The complaints about fields of a body, in their order; the request is a creation, or a patch of `p`.
+#[rstest]
+#[case::of_json("application/json", r#"{"zz": 1, "data": {"x": "1", "x": "2"}, "metadata": {"name": "a", "yy": 1}, "data": {}, "aa": 1}"#,
+    &["unknown field \"zz\"", "duplicate field \"data.x\"", "unknown field \"metadata.yy\"", "duplicate field \"data\"", "unknown field \"aa\""])]
+#[case::of_what_is_unknown_twice("application/json", r#"{"zz": 1, "metadata": {"name": "a"}, "zz": {"a": 1, "a": 2}}"#, &["unknown field \"zz\""])]
+#[case::of_yaml("application/yaml", "zz: 1\nmetadata:\n  yy: 1\n  name: a\naa: 1\n",
+    &["unknown field \"aa\"", "unknown field \"metadata.yy\"", "unknown field \"zz\""])]
+#[case::of_yaml_with_keys_given_again("application/yaml", "zz: 1\nmetadata:\n  name: a\n  name: a\naa: 1\naa: 2\n",
+    &["yaml: unmarshal errors:\n  line 4: key \"name\" already set in map\n  line 6: key \"aa\" already set in map",
+      "unknown field \"aa\"", "unknown field \"zz\""])]
+#[case::of_a_merge("application/merge-patch+json", r#"{"zz": 1, "data": {"x": "1", "x": "2"}, "aa": {"z": 1, "b": 1}}"#,
+    &["duplicate field \"data.x\"", "unknown field \"aa\"", "unknown field \"zz\""])]
+#[case::of_operations("application/json-patch+json", r#"[{"op": "add", "path": "/zz", "value": 1}, {"op": "add", "path": "/aa", "value": 1}]"#,
+    &["unknown field \"aa\"", "unknown field \"zz\""])]
+fn complaints_about_fields(
+    #[case] media_type: &'static str,
+    #[case] body: &'static str,
+    #[case] expected: &[&str],
+) {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).controllers(false).start().await;
+        let cluster = cluster.expect("a cluster");
+        let maps = "/api/v1/namespaces/default/configmaps";
+        let patched = json!({"metadata": {"name": "p"}});
+        exchange(&cluster, "POST", maps, "application/json", &patched).await;
+        let (method, path) = match media_type.contains("patch") {
+            true => ("PATCH", format!("{maps}/p")),
+            false => ("POST", maps.to_owned()),
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("{path}?fieldValidation=Strict"))
+            .header("content-type", media_type)
+            .body(kube::client::Body::from(body.as_bytes().to_vec()))
+            .expect("a request");
+        let answer = cluster.client().send(request).await.expect("an answer");
+        let bytes = answer.into_body().collect_bytes().await.expect("a body");
+        let status: Value = shared_json::from_slice(&bytes).expect("a status");
+        let message = status["message"].as_str().unwrap_or_default();
+        let said = message
+            .split_once("strict decoding error: ")
+            .map(|(_, said)| said);
+        assert_eq!(said, Some(expected.join(", ").as_str()), "{message}");
+    });
+}
+
 /// `RawExtension` is kept as bytes by the real server. A Go client sends `<`, `>`, `&`, U+2028 and U+2029 as escapes, gets them
 /// back as escapes, and compares the bytes. All JSON of the real server has these escapes.
 #[test]

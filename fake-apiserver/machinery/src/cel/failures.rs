@@ -2,6 +2,8 @@
 
 use kube_cel::cel::{ExecutionError, Value};
 
+use super::library::TIME_OVERFLOW;
+
 /// The error for a text that is no quantity.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -52,6 +54,7 @@ fn of_function(function: &str, message: &str) -> String {
         return NO_QUANTITY.to_owned();
     }
     let is_conversion = match function {
+        "timestamp" if message == TIME_OVERFLOW => false,
         "timestamp" | "duration" => !message.contains("range") && !message.contains("time zone"),
         _ => message.contains("parse error") || message.contains("strconv.Parse"),
     };

@@ -18,7 +18,7 @@ use pod_rules::zones;
 type Outcome = Result<Value, ExecutionError>;
 
 /// The names of types that are words of the language.
-const TYPES: [&str; 10] = [
+pub(super) const TYPES: [&str; 10] = [
     "bool",
     "bytes",
     "double",
@@ -72,6 +72,11 @@ pub(super) fn add(context: &mut Context<'static>) {
             _ => Ok(written(value)),
         }
     });
+    context.add_function("timestamp", timestamp);
+    context.add_function(
+        "replace",
+        |This(text): This<Arc<String>>, Arguments(args): Arguments| replaced(&text, &args),
+    );
     context.add_function("@merged", |a: Value, b: Value| -> Outcome { merged(&a, &b) });
     context.add_function("@sortByAssociatedKeys", |This(of): This<Value>, keys: Value| {
         sorted(&of, &keys)
@@ -233,7 +238,7 @@ pub(super) fn type_of(value: &Value) -> &'static str {
 /// Times and durations as texts, as conversion to text writes them; other values as they are.
 pub(super) fn written(value: Value) -> Value {
     match value {
-        Value::Timestamp(time) => values::text(&time.to_utc().to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        Value::Timestamp(time) => values::text(&time_text(&time)),
         Value::Duration(length) => {
             let nanos = length.num_nanoseconds().unwrap_or(i64::MAX);
             values::text(&format!("{}s", nanos as f64 / 1e9))
@@ -242,6 +247,63 @@ pub(super) fn written(value: Value) -> Value {
         Value::Float(number) => values::text(&number_text(number)),
         other => other,
     }
+}
+
+/// A time as Go's `time.RFC3339Nano` writes it: in the zone in which it was given, and without zeros behind the fraction.
+fn time_text(time: &Time) -> String {
+    let mut text = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let nanoseconds = time.timestamp_subsec_nanos();
+    if nanoseconds > 0 {
+        let fraction = format!(".{nanoseconds:09}");
+        text.insert_str(SECONDS_END.min(text.len()), fraction.trim_end_matches('0'));
+    }
+    text
+}
+
+/// Where the seconds end in `2024-02-29T12:30:45Z`.
+const SECONDS_END: usize = 19;
+
+/// The seconds of the first and of the last year that a time may be in.
+const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// The time that a text says, or so many seconds after the beginning of 1970.
+fn timestamp(value: Value) -> Outcome {
+    let refused = |why: &str| ExecutionError::function_error("timestamp", why);
+    let time = match value {
+        Value::Timestamp(time) => time,
+        Value::Int(seconds) if TIMES.contains(&seconds) => {
+            let time = chrono::DateTime::from_timestamp(seconds, 0).map(|time| time.fixed_offset());
+            time.ok_or_else(|| refused(TIME_OVERFLOW))?
+        }
+        Value::Int(_) => return Err(refused(TIME_OVERFLOW)),
+        Value::String(text) => {
+            // What takes the place of the `T` is nothing else.
+            let parsed = text.contains('T').then(|| Time::parse_from_rfc3339(&text));
+            match parsed {
+                Some(Ok(time)) if TIMES.contains(&time.timestamp()) => time,
+                Some(Ok(_)) => return Err(refused(TIME_OVERFLOW)),
+                Some(Err(_)) | None => return Err(refused("no time")),
+            }
+        }
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Value::Timestamp(time))
+}
+
+/// The error for a time in no year from 1 to 9999.
+pub(super) const TIME_OVERFLOW: &str = "timestamp overflow";
+
+/// A text with another in place of a part: everywhere, or at most so often. A negative number is no limit.
+fn replaced(text: &str, args: &[Value]) -> Outcome {
+    let (old, new, most) = match args {
+        [Value::String(old), Value::String(new)] => (old, new, None),
+        [Value::String(old), Value::String(new), Value::Int(most)] => (old, new, usize::try_from(*most).ok()),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(values::text(&match most {
+        Some(most) => text.replacen(old.as_str(), new, most),
+        None => text.replace(old.as_str(), new),
+    }))
 }
 
 /// A number as Go's `%g` writes it.
@@ -424,6 +486,15 @@ mod tests {
     #[rstest]
     #[case("type(self.n) == int && type(self.s) == string && type(self) == map && type(null) == null_type")]
     #[case("type(timestamp('2024-01-01T00:00:00Z')) == google.protobuf.Timestamp")]
+    #[case("string(timestamp('2024-02-29T12:30:45+02:00')) == '2024-02-29T12:30:45+02:00'")]
+    #[case("string(timestamp('2024-02-29T12:30:45.500+00:00')) == '2024-02-29T12:30:45.5Z'")]
+    #[case("timestamp(10) == timestamp('1970-01-01T00:00:10Z') && timestamp(timestamp(10)) == timestamp(10)")]
+    #[case("'a-b-c'.replace('-', '+', -1) == 'a+b+c' && 'a-b-c'.replace('-', '+', 0) == 'a-b-c'")]
+    #[case("'a-b-c'.replace('-', '+', 1) == 'a+b-c' && 'ab'.replace('', '-') == '-a-b-'")]
+    #[case("!isCIDR('01.2.3.4/8') && isCIDR('1.2.3.4/8') && !isCIDR('::ffff:1.2.3.4/96')")]
+    #[case("url('https://Example.com:443/a/../b?x=1&x=2&y').getHost() == 'Example.com:443'")]
+    #[case("url('https://a/?x=1&x=2&y').getQuery() == {'x': ['1', '2'], 'y': ['']}")]
+    #[case("url('/a') == url('/a') && url('https://a/') != url('https://a') && !isURL('a')")]
     #[case("bool('true') && !bool('f') && dyn(self.n) == 5")]
     #[case(
         "string(timestamp('2024-02-29T12:30:45Z')) == '2024-02-29T12:30:45Z' && string(duration('90m')) == '5400s'"
@@ -459,6 +530,25 @@ mod tests {
         let this = values::plain(&json!({"n": 5, "s": "x", "o": {"x": "q"}}));
         let value = read.value(&Scope::new(), &[("self", this)]).expect("a value");
         assert_eq!(value, Value::Bool(true));
+    }
+
+    #[rstest]
+    #[case("timestamp(253402300800) == timestamp(0)", "timestamp overflow")]
+    #[case(
+        "timestamp(self) == timestamp(0)",
+        "type conversion error from 'string' to 'google.protobuf.Timestamp'"
+    )]
+    #[case(
+        "url('a').getHost() == ''",
+        "URL parse error during conversion from string: parse \"a\": invalid URI for request"
+    )]
+    fn refusals(#[case] rule: &str, #[case] expected: &str) {
+        let read = Expression::read(rule).expect("an expression");
+        let this = values::text("2024-02-29 12:30:45Z");
+        let failure = read
+            .value(&Scope::new(), &[("self", this)])
+            .expect_err("no value");
+        assert_eq!(failure.text, expected);
     }
 
     #[rstest]

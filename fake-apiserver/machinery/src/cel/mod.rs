@@ -3,7 +3,7 @@
 //! [`Expression`] is one that was read; [`Scope`] holds the functions it may call. [`values`] turns JSON into values of
 //! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] finds errors in them.
 //!
-//! The cost of a rule is estimated ([`cost`]) when it is written; its real cost during evaluation is not counted.
+//! The cost of a rule is estimated ([`cost`]) when it is written, and counted ([`spending`]) when it is evaluated.
 
 pub mod check;
 mod cost;
@@ -15,6 +15,7 @@ mod format;
 mod functions;
 mod library;
 mod lists;
+mod literals;
 mod macros;
 mod objects;
 mod parser_gaps;
@@ -22,9 +23,11 @@ pub mod policies;
 mod readable;
 pub mod rules;
 mod sizes;
+pub mod spending;
 mod ty;
 pub mod type_check;
 mod types;
+mod urls;
 pub mod values;
 
 use kube_cel::KubeCelExt as _;
@@ -33,6 +36,7 @@ use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, Value};
 
 use depth::{Depth, deep};
+use spending::{Budget, Overrun};
 use ty::Ty;
 use types::Wrong;
 
@@ -54,7 +58,15 @@ pub struct Expression {
 pub struct Failure {
     /// The real server's message.
     pub text: String,
+    /// The limit of costs that it has reached, if that is the cause.
+    pub overrun: Option<Overrun>,
 }
+
+/// The real server's message for an expression that costs too much.
+pub const CALL_OVERRUN: &str = "operation cancelled: actual cost limit exceeded";
+/// The same for expressions that cost too much together.
+pub const BUDGET_OVERRUN: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// All that expressions may call, to be shared by many of them.
 pub struct Scope {
@@ -69,6 +81,7 @@ impl Scope {
         library::add(&mut root);
         format::add(&mut root);
         readable::add(&mut root);
+        urls::add(&mut root);
         lists::add(&mut root);
         Self { root }
     }
@@ -129,6 +142,25 @@ impl Expression {
         evaluate(self.run.as_ref().unwrap_or(&self.tree), scope, variables)
     }
 
+    /// The value of the expression, if it costs no more than it may.
+    pub fn value_within(
+        &self,
+        scope: &Scope,
+        variables: &[(&str, Value)],
+        budget: &mut Budget,
+    ) -> Result<Value, Failure> {
+        let tree = self.run.as_ref().unwrap_or(&self.tree);
+        let context = with_variables(scope, variables);
+        deep(|| budget.take(tree, &context, variables)).map_err(|overrun| Failure {
+            text: match overrun {
+                Overrun::Call => CALL_OVERRUN.to_owned(),
+                Overrun::Budget => BUDGET_OVERRUN.to_owned(),
+            },
+            overrun: Some(overrun),
+        })?;
+        evaluate_in(tree, &context)
+    }
+
     /// The expression as it is evaluated for values of a schema.
     fn lowered(mut self, schema: &Schema) -> Self {
         let tree = self.run.as_ref().unwrap_or(&self.tree);
@@ -140,26 +172,42 @@ impl Expression {
 }
 
 fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+    evaluate_in(tree, &with_variables(scope, variables))
+}
+
+fn with_variables<'a>(scope: &'a Scope, variables: &[(&str, Value)]) -> Context<'a> {
     let mut context = scope.root.new_inner_scope();
     for (name, value) in variables {
         context.add_variable_from_value(*name, value.clone());
     }
-    let value = deep(|| Value::resolve(tree, &context));
+    context
+}
+
+fn evaluate_in(tree: &IdedExpr, context: &Context<'_>) -> Result<Value, Failure> {
+    let value = deep(|| Value::resolve(tree, context));
     value.map_err(|error| Failure {
         text: failures::describe(&error),
+        overrun: None,
     })
 }
 
 fn parse(text: &str) -> Result<IdedExpr, String> {
-    let parsed = Depth::of(text)?.parsing(|| parser().parse(text));
-    parsed.map_err(|error| {
+    let depth = Depth::of(text)?;
+    let masked = literals::mask(text);
+    let parsed = depth.parsing(|| parser().parse(masked.as_deref().unwrap_or(text)));
+    let mut tree = parsed.map_err(|error| {
         if text.is_empty() {
             // Nothing has no place.
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
         }
+        let error = literals::unmasked(&error.to_string());
         // The lines that show the place stand one blank further in where the real server prints them.
-        parser_gaps::of_macros(text, &error.to_string().replace("\n|", "\n |"))
-    })
+        parser_gaps::of_macros(text, &error.replace("\n|", "\n |"))
+    })?;
+    if masked.is_some() {
+        deep(|| literals::unmask(&mut tree));
+    }
+    Ok(tree)
 }
 
 fn parser() -> Parser {
@@ -172,7 +220,8 @@ fn parser() -> Parser {
 ///
 /// The parser gives places only in its errors; so it gets the same text with an illegal character behind it.
 fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
-    let unreadable = format!("{text}\n\u{1}");
+    let masked = literals::mask(text);
+    let unreadable = format!("{}\n\u{1}", masked.as_deref().unwrap_or(text));
     let depth = Depth::of(text).unwrap_or_default();
     let errors = depth.parsing(|| parser().parse(&unreadable).err());
     let info = errors.and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));

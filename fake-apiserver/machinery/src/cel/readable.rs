@@ -50,6 +50,9 @@ const FORMAT: &str = "@format:";
 pub(super) fn add(context: &mut Context<'static>) {
     context.add_function("@address", |text: Value| read("ip", text, address_problem));
     context.add_function("@network", |text: Value| read("cidr", text, network_problem));
+    context.add_function("isCIDR", |text: Arc<String>| {
+        Ok::<_, ExecutionError>(Value::Bool(network_problem(&text).is_none()))
+    });
     context.add_function("@version", |text: Value| {
         let text = read("semver", text, version_problem)?;
         // What a version was built from makes it no other version.
@@ -128,58 +131,114 @@ fn uri(text: &str) -> Vec<String> {
     said("invalid URI for request")
 }
 
+/// A complaint about an address, and the part of it that is wrong; empty for the whole.
+type Problem<'a> = (&'static str, &'a str);
+
 /// Go's error for a text that is no address.
-fn parse_problem(text: &str) -> Option<String> {
-    let said = |why: &str| Some(format!("ParseAddr({text:?}): {why}"));
-    let near = |why: &str, at: &str| Some(format!("ParseAddr({text:?}): {why} (at {at:?})"));
-    match text.find(['.', ':', '%']).and_then(|at| text.as_bytes().get(at)) {
-        None => said("unable to parse IP"),
-        Some(b'%') => said("missing IPv6 address"),
-        Some(b'.') => {
-            let (mut fields, mut digits, mut value, mut zero) = (0, 0, 0_u32, false);
-            for (at, c) in text.char_indices() {
-                let rest = text.get(at..).unwrap_or_default();
-                if let Some(digit) = c.to_digit(10) {
-                    if digits == 1 && zero {
-                        return said("IPv4 field has octet with leading zero");
-                    }
-                    zero = digits == 0 && digit == 0;
-                    value = value * 10 + digit;
-                    digits += 1;
-                    if value > 255 {
-                        return said("IPv4 field has value >255");
-                    }
-                } else if c == '.' {
-                    if digits == 0 || rest.len() == 1 {
-                        return near("IPv4 field must have at least one digit", rest);
-                    }
-                    if fields == 3 {
-                        return said("IPv4 address too long");
-                    }
-                    (fields, digits, value) = (fields + 1, 0, 0);
-                } else {
-                    return near("unexpected character", rest);
-                }
+pub(super) fn parse_problem(text: &str) -> Option<String> {
+    let first = text.find(['.', ':', '%']).and_then(|at| text.as_bytes().get(at));
+    let (why, at) = match first {
+        None => ("unable to parse IP", ""),
+        Some(b'%') => ("missing IPv6 address", ""),
+        Some(b'.') => old_address_problem(text)?,
+        Some(_) => new_address_problem(text)?,
+    };
+    Some(match at {
+        "" => format!("ParseAddr({text:?}): {why}"),
+        at => format!("ParseAddr({text:?}): {why} (at {at:?})"),
+    })
+}
+
+/// The error in an address of four numbers.
+fn old_address_problem(text: &str) -> Option<Problem<'_>> {
+    let (mut fields, mut digits, mut value, mut zero) = (0, 0, 0_u32, false);
+    for (at, c) in text.char_indices() {
+        let rest = text.get(at..).unwrap_or_default();
+        if let Some(digit) = c.to_digit(10) {
+            if digits == 1 && zero {
+                return Some(("IPv4 field has octet with leading zero", ""));
             }
-            if fields < 3 {
-                return said("IPv4 address too short");
+            zero = digits == 0 && digit == 0;
+            value = value * 10 + digit;
+            digits += 1;
+            if value > 255 {
+                return Some(("IPv4 field has value >255", ""));
             }
-            None
+        } else if c == '.' {
+            if digits == 0 || rest.len() == 1 {
+                return Some(("IPv4 field must have at least one digit", rest));
+            }
+            if fields == 3 {
+                return Some(("IPv4 address too long", ""));
+            }
+            (fields, digits, value) = (fields + 1, 0, 0);
+        } else {
+            return Some(("unexpected character", rest));
         }
-        Some(_) => {
-            let address = text.split('%').next().unwrap_or_default();
-            if address.parse::<Ipv6Addr>().is_ok() {
-                return None;
-            }
-            if address.matches("::").count() > 1 {
-                return said("multiple :: in address");
-            }
-            let odd = address.find(|c: char| !c.is_ascii_hexdigit() && c != ':' && c != '.');
-            match odd.and_then(|at| text.get(at..)) {
-                Some(rest) => near("unexpected character, want colon", rest),
-                None => said("address string too short"),
-            }
+    }
+    (fields < 3).then_some(("IPv4 address too short", ""))
+}
+
+/// The number of groups in an address with colons.
+const GROUPS: usize = 8;
+
+/// The error in an address with colons, which may end with four numbers, and name a zone.
+fn new_address_problem(text: &str) -> Option<Problem<'_>> {
+    let (mut rest, zone) = text
+        .split_once('%')
+        .map_or((text, None), |(rest, zone)| (rest, Some(zone)));
+    if zone == Some("") {
+        return Some(("zone must be a non-empty string", ""));
+    }
+    let (mut groups, mut shortened) = (0, false);
+    if let Some(after) = rest.strip_prefix("::") {
+        (rest, shortened) = (after, true);
+    }
+    while groups < GROUPS && !(rest.is_empty() && shortened) {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let after = rest.get(digits..).unwrap_or_default();
+        match digits {
+            0 => return Some(("each colon-separated field must have at least one digit", rest)),
+            5.. => return Some(("each group must have 4 or less digits", rest)),
+            _ => {}
         }
+        if after.starts_with('.') {
+            if !shortened && groups != GROUPS - 2 {
+                let why = "embedded IPv4 address must replace the final 2 fields of the address";
+                return Some((why, rest));
+            }
+            if groups > GROUPS - 2 {
+                let why = "too many hex fields to fit an embedded IPv4 at the end of the address";
+                return Some((why, rest));
+            }
+            if let Some(problem) = old_address_problem(rest) {
+                return Some(problem);
+            }
+            (rest, groups) = ("", groups + 2);
+            break;
+        }
+        groups += 1;
+        rest = after;
+        match after.strip_prefix(':') {
+            None if after.is_empty() => break,
+            None => return Some(("unexpected character, want colon", after)),
+            Some("") => return Some(("colon must be followed by more characters", after)),
+            Some(next) => rest = next,
+        }
+        if let Some(next) = rest.strip_prefix(':') {
+            if shortened {
+                return Some(("multiple :: in address", rest));
+            }
+            (rest, shortened) = (next, true);
+        }
+    }
+    if !rest.is_empty() {
+        return Some(("trailing garbage after address", rest));
+    }
+    match (groups < GROUPS, shortened) {
+        (true, false) => Some(("address string too short", "")),
+        (false, true) => Some(("the :: must expand to at least one field of zeros", "")),
+        _ => None,
     }
 }
 
@@ -205,13 +264,18 @@ fn network_problem(text: &str) -> Option<String> {
     if let Some(problem) = parse_problem(address) {
         return said(problem);
     }
+    if address.contains('%') {
+        return said("IPv6 zones cannot be present in a prefix".to_owned());
+    }
     let most = if address.contains(':') { 128 } else { 32 };
     let is_plain = bits.bytes().all(|b| b.is_ascii_digit()) && (bits.len() < 2 || !bits.starts_with('0'));
-    match bits.parse::<u32>().ok().filter(|_| is_plain) {
-        None => said(format!("bad bits after slash: {bits:?}")),
-        Some(bits) if bits > most => said("prefix length out of range".to_owned()),
-        Some(_) => None,
+    match bits.parse::<i64>().ok().filter(|_| is_plain) {
+        None => return said(format!("bad bits after slash: {bits:?}")),
+        Some(bits) if bits > most => return said("prefix length out of range".to_owned()),
+        Some(_) => {}
     }
+    let mapped = address.parse::<Ipv6Addr>().ok()?.to_ipv4_mapped();
+    mapped.map(|_| format!("{WHY}: IPv4-mapped IPv6 address {text:?} is not allowed"))
 }
 
 pub(super) fn version_problem(text: &str) -> Option<String> {
@@ -254,9 +318,69 @@ mod tests {
     #[case("bogus", Some("unable to parse IP"))]
     #[case("1.2.3.4", None)]
     #[case("::1", None)]
+    #[case("1::2::3", Some("multiple :: in address (at \":3\")"))]
+    #[case("1:2:3:4:5:6:7:8:9", Some("trailing garbage after address (at \"9\")"))]
+    #[case("1:2:3:4:5:6:7", Some("address string too short"))]
+    #[case(
+        "1:2:3:4:5:6:7:",
+        Some("colon must be followed by more characters (at \":\")")
+    )]
+    #[case(
+        "1:g::",
+        Some("each colon-separated field must have at least one digit (at \"g::\")")
+    )]
+    #[case("1:12345::", Some("each group must have 4 or less digits (at \"12345::\")"))]
+    #[case("1::2:3:4:5:6:7:8", Some("the :: must expand to at least one field of zeros"))]
+    #[case(
+        "1:2.3.4.5::",
+        Some("embedded IPv4 address must replace the final 2 fields of the address (at \"2.3.4.5::\")")
+    )]
+    #[case("::1.2.3", Some("IPv4 address too short"))]
+    #[case("fe80::1%", Some("zone must be a non-empty string"))]
+    #[case("fe80::1%eth0", None)]
+    #[case("::ffff:1.2.3.4", None)]
+    #[case("::", None)]
     fn addresses(#[case] text: &str, #[case] expected: Option<&str>) {
         let expected = expected.map(|why| format!("ParseAddr({text:?}): {why}"));
         assert_eq!(parse_problem(text), expected);
+    }
+
+    #[rstest]
+    #[case("10.0.0.0/8", None)]
+    #[case(
+        "01.2.3.4/8",
+        Some(
+            "netip.ParsePrefix(\"01.2.3.4/8\"): ParseAddr(\"01.2.3.4\"): IPv4 field has octet with leading zero"
+        )
+    )]
+    #[case(
+        "10.0.0.0/08",
+        Some("netip.ParsePrefix(\"10.0.0.0/08\"): bad bits after slash: \"08\"")
+    )]
+    #[case(
+        "10.0.0.0/",
+        Some("netip.ParsePrefix(\"10.0.0.0/\"): bad bits after slash: \"\"")
+    )]
+    #[case(
+        "10.0.0.0/33",
+        Some("netip.ParsePrefix(\"10.0.0.0/33\"): prefix length out of range")
+    )]
+    #[case(
+        "fe80::1%a/8",
+        Some("netip.ParsePrefix(\"fe80::1%a/8\"): IPv6 zones cannot be present in a prefix")
+    )]
+    #[case(
+        "::ffff:1.2.3.4/96",
+        Some("IPv4-mapped IPv6 address \"::ffff:1.2.3.4/96\" is not allowed")
+    )]
+    fn networks(#[case] text: &str, #[case] expected: Option<&str>) {
+        let problem = network_problem(text);
+        assert_eq!(problem.is_some(), expected.is_some());
+        assert!(
+            problem
+                .unwrap_or_default()
+                .ends_with(expected.unwrap_or_default())
+        );
     }
 
     #[rstest]

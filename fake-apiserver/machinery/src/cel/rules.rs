@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
-use pod_rules::field_error::{FieldError, FieldErrorKind};
+use pod_rules::field_error::{FieldError, FieldErrorKind, go_quote};
 use shared_json::Value;
 
 use super::lists::{self, Lists};
-use super::{Expression, Scope, field_path, values};
+use super::spending::{Budget, Overrun};
+use super::{Expression, Failure, Scope, field_path, values};
 use crate::types::{Kind, ListType, Schema};
 
 /// The longest message that an expression may make.
@@ -105,14 +106,25 @@ impl RuleSet {
 
     /// The rules' complaints about an object, new or changed, and the complaints that were true before.
     pub fn check(&self, schema: &Schema, new: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
+        let walk = self.walk(schema, new, old, Budget::assuming());
+        let walk = match walk.budget.is_doubtful() {
+            true => self.walk(schema, new, old, Budget::counting()),
+            false => walk,
+        };
+        (walk.errors, walk.warnings)
+    }
+
+    fn walk(&self, schema: &Schema, new: &Value, old: Option<&Value>, budget: Budget) -> Walk<'_> {
         let mut walk = Walk {
             rules: self,
             scope: Scope::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
+            budget,
+            is_over: false,
         };
         walk.visit(schema, schema, new, old, false, "");
-        (walk.errors, walk.warnings)
+        walk
     }
 }
 
@@ -121,6 +133,10 @@ struct Walk<'a> {
     scope: Scope,
     errors: Vec<FieldError>,
     warnings: Vec<String>,
+    /// What the rules may still cost.
+    budget: Budget,
+    /// Whether that was not enough: then no more rules are looked at.
+    is_over: bool,
 }
 
 impl Walk<'_> {
@@ -135,7 +151,7 @@ impl Walk<'_> {
         same_above: bool,
         path: &str,
     ) {
-        if rules.name.is_some() || new.is_null() {
+        if rules.name.is_some() || new.is_null() || self.is_over {
             return;
         }
         let same = old.map_or(same_above, |old| old == new);
@@ -214,38 +230,42 @@ impl Walk<'_> {
             } else if let Some(before) = &before {
                 variables.push(("oldSelf", before.clone()));
             }
-            let outcome = expression.value(&self.scope, &variables);
+            let outcome = expression.value_within(&self.scope, &variables, &mut self.budget);
             let failure = match outcome {
                 Ok(Cel::Bool(true)) => continue,
                 Ok(_) => None,
-                Err(failure) => Some(failure.text),
+                Err(failure) => Some(failure),
             };
             let named = match text(rule, "message").trim() {
                 "" => text(rule, "rule").trim(),
                 message => message,
             };
             if let Some(failure) = failure {
-                let detail = if failure == "no such overload" {
-                    format!(
-                        "'{failure}': call arguments did not match a supported operator, function or macro signature \
-                         for rule: {named}"
-                    )
-                } else {
-                    format!("{failure} evaluating rule: {named}")
-                };
+                let detail = failed(&failure, named);
                 self.errors
                     .push(FieldError::invalid(shown_path, kind_name(schema), detail));
+                self.is_over = failure.overrun.is_some();
+                if self.is_over {
+                    return;
+                }
                 continue;
             }
             // Messages cannot ask for what was before where nothing was.
             if optional && before.is_none() {
                 variables.retain(|(name, _)| *name != "oldSelf");
             }
-            let detail = self.message(rule, &variables, schema).unwrap_or_else(|| {
-                match text(rule, "message").trim() {
-                    "" => format!("failed rule: {named}"),
-                    message => message.to_owned(),
+            let made = match self.message(rule, &variables, schema) {
+                Ok(made) => made,
+                Err(detail) => {
+                    self.errors
+                        .push(FieldError::invalid(shown_path, kind_name(schema), detail));
+                    self.is_over = true;
+                    return;
                 }
+            };
+            let detail = made.unwrap_or_else(|| match text(rule, "message").trim() {
+                "" => format!("failed rule: {named}"),
+                message => message.to_owned(),
             });
             let place = match field_path::read(text(rule, "fieldPath"), schema) {
                 Some(below) if path.is_empty() => below,
@@ -263,14 +283,55 @@ impl Walk<'_> {
     }
 
     /// The message that an expression makes, if it makes a proper one.
-    fn message(&self, rule: &Value, variables: &[(&str, Cel)], schema: &Schema) -> Option<String> {
-        let expression = self.rules.get(text(rule, "messageExpression"), schema)?;
-        let Ok(Cel::String(message)) = expression.value(&self.scope, variables) else {
-            return None;
+    ///
+    /// # Errors
+    /// The complaint about an expression that costs too much.
+    fn message(
+        &mut self,
+        rule: &Value,
+        variables: &[(&str, Cel)],
+        schema: &Schema,
+    ) -> Result<Option<String>, String> {
+        let written = text(rule, "messageExpression");
+        let Some(expression) = self.rules.get(written, schema).cloned() else {
+            return Ok(None);
+        };
+        let message = match expression.value_within(&self.scope, variables, &mut self.budget) {
+            Ok(Cel::String(message)) => message,
+            Ok(_) => return Ok(None),
+            Err(failure) => {
+                return match failure.overrun {
+                    None => Ok(None),
+                    Some(Overrun::Call) => Err(format!(
+                        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                        go_quote(written)
+                    )),
+                    Some(Overrun::Budget) => Err(
+                        "messageExpression evaluation failed due to running out of cost budget, no further validation \
+                         rules will be run"
+                            .to_owned(),
+                    ),
+                };
+            }
         };
         let message = message.trim();
         let proper = !message.is_empty() && message.len() <= MESSAGE_BYTES_MAX && !message.contains('\n');
-        proper.then(|| message.to_owned())
+        Ok(proper.then(|| message.to_owned()))
+    }
+}
+
+/// The complaint about a rule without a value, which has this message or text.
+fn failed(failure: &Failure, named: &str) -> String {
+    let text = &failure.text;
+    match failure.overrun {
+        Some(Overrun::Budget) => text.clone(),
+        Some(Overrun::Call) => format!(
+            "'{text}': no further validation rules will be run due to call cost exceeds limit for rule: {named}"
+        ),
+        None if text == "no such overload" => format!(
+            "'{text}': call arguments did not match a supported operator, function or macro signature for rule: {named}"
+        ),
+        None => format!("{text} evaluating rule: {named}"),
     }
 }
 
@@ -318,6 +379,7 @@ mod tests {
     use rstest::rstest;
     use shared_json::json;
 
+    use super::super::BUDGET_OVERRUN;
     use super::*;
 
     /// How many complaints a rule has about a list of kind `set`.
@@ -339,5 +401,20 @@ mod tests {
     #[case("self.s + ['a'] + ['c'] == ['c', 'a', 'b']", 0)]
     fn sets_know_no_order(#[case] rule: &str, #[case] expect: usize) {
         assert_eq!(complaints(rule), expect);
+    }
+
+    /// Rules that are cheap one by one: an object of so many texts has so many complaints, of which the last is this.
+    #[rstest]
+    #[case(10, 0, "")]
+    #[case(120, 1, BUDGET_OVERRUN)]
+    fn what_rules_may_cost_together(#[case] count: usize, #[case] complaints: usize, #[case] last: &str) {
+        let rule = format!("!self.matches('{}')", "x".repeat(200));
+        let items = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+        let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": items}}});
+        let schema = Schema::from_openapi_v3_unchecked(&schema);
+        let texts: Vec<String> = (0..count).map(|_| "a".repeat(20_000)).collect();
+        let (errors, _) = RuleSet::of(&schema).check(&schema, &json!({"l": texts}), None);
+        assert_eq!(errors.len(), complaints);
+        assert_eq!(errors.last().map_or("", |error| error.detail.as_str()), last);
     }
 }

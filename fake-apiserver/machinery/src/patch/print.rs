@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use shared_json::{Map, Name, Value};
 
-use crate::types::Schema;
+use crate::types::{Schema, go_float};
 
 /// `map[a:1 b:[x y]]`.
 pub fn go_print(value: &Value) -> String {
@@ -23,19 +23,6 @@ pub fn go_print(value: &Value) -> String {
         Value::Number(number) if number.as_i64().is_none() => go_float(number.as_f64().unwrap_or_default()),
         scalar => scalar.to_string(),
     }
-}
-
-/// A fraction as Go prints it: the fewest digits that identify it, with an exponent from a million on and below a ten-thousandth.
-fn go_float(float: f64) -> String {
-    const EXPONENTS: std::ops::Range<i32> = -4..6;
-    let text = format!("{float:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if EXPONENTS.contains(&exponent) {
-        return float.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// The Go type of a decoded JSON value. A whole number that is too large for 64 bits and a sign is none.

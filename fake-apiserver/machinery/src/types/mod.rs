@@ -28,6 +28,7 @@ mod structural;
 mod time;
 mod validate;
 
+pub(crate) use bounds::go_float;
 pub use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;

@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 
 use http::StatusCode;
+use machinery::cel::spending::Budget;
 use machinery::cel::{Expression, Scope, values};
 use machinery::meta::at;
 use machinery::patch::{self, apply};
@@ -204,7 +205,7 @@ fn mutated(
         .map_or("", |part| text(part, "expression"))
         .trim();
     let value = Expression::read_with_objects(expression)?
-        .value(scope, names)
+        .value_within(scope, names, &mut Budget::assuming())
         .map_err(|failure| format!("expression '{expression}' resulted in error: {}", failure.text))?;
     let mut value = values::to_json(&value);
     if is_patch {

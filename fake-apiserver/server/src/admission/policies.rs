@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::Key;
-use machinery::cel::{Expression, Scope, values};
+use machinery::cel::spending::Budget;
+use machinery::cel::{BUDGET_OVERRUN, Expression, Scope, values};
 use machinery::meta::at;
 use machinery::status::ApiError;
 use shared_json::{Map, Value, json};
@@ -278,15 +279,33 @@ impl Judge<'_> {
             }
             Err(_) => return Vec::new(),
         };
+        let mut budget = Budget::assuming();
+        let mut judged = self.judge_within(&names, fails, &mut budget);
+        if budget.is_doubtful() {
+            judged = self.judge_within(&names, fails, &mut Budget::counting());
+        }
+        // Where they cost too much together, none of them says anything.
+        judged.unwrap_or_else(|| {
+            let refusal = Refusal {
+                message: BUDGET_OVERRUN.to_owned(),
+                reason: "Invalid".to_owned(),
+            };
+            if fails { vec![refusal] } else { Vec::new() }
+        })
+    }
+
+    /// The failures of the validations; none if they cost more together than they may.
+    fn judge_within(&self, names: &[(&str, Cel)], fails: bool, budget: &mut Budget) -> Option<Vec<Refusal>> {
         let mut refused = Vec::new();
         for validation in list(self.spec, "validations") {
             let expression = text(validation, "expression").trim();
-            match self.value(expression, &names) {
+            match self.value_within(expression, names, budget) {
                 Ok(Cel::Bool(true)) => {}
                 Ok(_) => refused.push(Refusal {
-                    message: self.message(validation, &names),
+                    message: self.message(validation, names),
                     reason: text(validation, "reason").to_owned(),
                 }),
+                Err(failure) if failure == BUDGET_OVERRUN => return None,
                 Err(failure) if fails => refused.push(Refusal {
                     message: format!("expression '{expression}' resulted in error: {failure}"),
                     reason: "Invalid".to_owned(),
@@ -294,7 +313,7 @@ impl Judge<'_> {
                 Err(_) => {}
             }
         }
-        refused
+        Some(refused)
     }
 
     /// The names that expressions may use, variables included; `None` if the policy's conditions are not met.
@@ -338,7 +357,7 @@ impl Judge<'_> {
             };
             let name = text(variable, "name").to_owned();
             // One that fails is missed where it is used.
-            let (known, all) = match expression.value(self.scope, &names) {
+            let (known, all) = match expression.value_within(self.scope, &names, &mut Budget::assuming()) {
                 Ok(value) => {
                     variables.push((name, value));
                     ("variables", &variables)
@@ -356,8 +375,17 @@ impl Judge<'_> {
     }
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {
+        self.value_within(expression, names, &mut Budget::assuming())
+    }
+
+    fn value_within(
+        &self,
+        expression: &str,
+        names: &[(&str, Cel)],
+        budget: &mut Budget,
+    ) -> Result<Cel, String> {
         Expression::read(expression)?
-            .value(self.scope, names)
+            .value_within(self.scope, names, budget)
             .map_err(|failure| told(failure.text, expression, names))
     }
 

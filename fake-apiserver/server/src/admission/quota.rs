@@ -12,6 +12,7 @@ use shared_json::Value;
 use store::{Change, GroupResource};
 
 use super::{Attributes, Operation};
+use crate::commit_errors;
 use crate::server::ServerState;
 
 const RETRIES_MAX: usize = 5;
@@ -61,20 +62,26 @@ pub(super) fn charge(server: &ServerState, attributes: &Attributes) -> Result<()
             return Ok(());
         }
         // Nothing else runs between the look and the change, so that only the first commit can be outrun.
-        let outrun = quotas.iter().zip(changed).any(|(quota, used)| {
-            let Some(used) = used else {
-                return false;
-            };
+        let mut outrun = false;
+        for (quota, used) in quotas.iter().zip(changed) {
+            let Some(used) = used else { continue };
             let mut value = (*quota.value).clone();
             let used = used
                 .iter()
                 .map(|(name, amount)| (name.clone(), Value::from(amount.canonical())));
             value["status"]["used"] = Value::Object(used.collect());
-            server
+            let change = Change::Put(value);
+            if let Err(error) = server
                 .store
-                .commit(&table, &quota.key, Some(quota.revision), Change::Put(value))
-                .is_err()
-        });
+                .commit(&table, &quota.key, Some(quota.revision), change)
+            {
+                if let Some(refusal) = commit_errors::refusal(error) {
+                    return Err(refusal);
+                }
+                outrun = true;
+                break;
+            }
+        }
         if !outrun {
             return Ok(());
         }

@@ -79,6 +79,29 @@ pub(crate) async fn stored_form(
     }
 }
 
+/// A written object as a reader gets it back, by way of the stored version: a dry run shows that.
+///
+/// # Errors
+/// 500: the webhook did not answer, or its answer is invalid.
+pub(crate) async fn written_and_read(
+    state: &ServerState,
+    resource: &Resource,
+    object: Value,
+) -> Result<Value, ApiError> {
+    let mut stored = stored_form(state, resource, object).await?;
+    let asked = hook(resource).filter(|_| !resource.is_storage_version());
+    let (Some(hook), Some(custom)) = (asked, &resource.custom) else {
+        return Ok(super::seen_from_storage(resource, &stored).into_owned());
+    };
+    if let Some(schema) = &custom.stored {
+        schema.default(&mut stored);
+    }
+    let converted = convert(state, hook, &[&stored], &resource.api_version(), false).await?;
+    let mut shown = converted.into_iter().next().unwrap_or(stored);
+    custom.schema.prune(&mut shown);
+    Ok(shown)
+}
+
 /// Asks the webhook. As many objects come back as were sent.
 pub(super) async fn convert(
     state: &ServerState,

@@ -75,15 +75,15 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
         });
     }
     let strict = context.params.field_validation == FieldValidation::Strict;
-    let duplicates = document
-        .duplicates
-        .iter()
-        .map(|found| match format {
-            decode::Format::Yaml if strict => format!("yaml: unmarshal errors:\n  {found}"),
-            decode::Format::Yaml => found.clone(),
-            decode::Format::Json | decode::Format::Protobuf => format!("duplicate field \"{found}\""),
-        })
-        .collect();
+    let mut duplicates = document.duplicates;
+    if format == decode::Format::Yaml && strict && !duplicates.is_empty() {
+        // They are one error of the parser.
+        duplicates = vec![format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))];
+    } else if format != decode::Format::Yaml {
+        for path in &mut duplicates {
+            *path = format!("{DUPLICATE}{path}\"");
+        }
+    }
     let document = (format == decode::Format::Json).then_some(body);
     let warnings = shape(context, &mut object, duplicates, document)?;
     Ok((object, warnings))
@@ -174,10 +174,6 @@ fn shape(
     if resource.is_custom() {
         // The metadata of custom resources is read before the rest.
         unknown.sort_by_key(|path| !path.starts_with("metadata."));
-    } else if !unknown.is_empty()
-        && let Some(document) = document
-    {
-        in_order(&mut unknown, document);
     }
     // What is not known is not looked into.
     problems.retain(|problem| {
@@ -196,7 +192,13 @@ fn shape(
             resource.kind, resource.version, resource.kind
         ))
     })?;
-    problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    problems.extend(complaints(&unknown));
+    if let Some(document) = document.filter(|_| !resource.is_custom() && problems.len() > 1) {
+        in_order(&mut problems, document);
+    }
+    if !resource.is_custom() {
+        problems.truncate(STRICT_ERRORS_MAX);
+    }
     match context.params.field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(problems),
@@ -211,11 +213,19 @@ fn shape(
     }
 }
 
-/// Tells of unknown fields; where the client asked for strictness that is an error.
-pub(crate) fn tell_unknown(context: &Context, unknown: &[String]) -> Result<(), String> {
-    let complaints = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-    context.warnings.tell(judged(context, complaints.collect())?);
+/// Tells of unknown fields of a document; where the client asked for strictness that is an error.
+pub(crate) fn tell_unknown(context: &Context, unknown: &[String], document: &[u8]) -> Result<(), String> {
+    let mut complaints = complaints(unknown);
+    if !complaints.is_empty() {
+        in_order(&mut complaints, document);
+    }
+    context.warnings.tell(judged(context, complaints)?);
     Ok(())
+}
+
+/// The complaints about fields that a type does not declare.
+pub(crate) fn complaints(unknown: &[String]) -> Vec<String> {
+    unknown.iter().map(|path| format!("{UNKNOWN}{path}\"")).collect()
 }
 
 /// The outcome of complaints about fields: warnings, nothing, or an error where the client asked for strictness.
@@ -232,10 +242,29 @@ pub(crate) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<S
 /// The beginning of the error where the client asked for strictness.
 pub(super) const STRICT: &str = "strict decoding error";
 
-/// Brings the paths of fields into the order in which a document has them.
-pub(crate) fn in_order(paths: &mut [String], document: &[u8]) {
+/// The beginnings of complaints about fields, which a path and a quotation mark follow.
+const UNKNOWN: &str = "unknown field \"";
+const DUPLICATE: &str = "duplicate field \"";
+
+/// How many complaints about fields the real server's decoder of JSON makes.
+const STRICT_ERRORS_MAX: usize = 100;
+
+/// Brings complaints about fields into the order in which a document has their causes: an unknown field where it is, a repeated
+/// one where it is again. Other complaints stay before them.
+pub(crate) fn in_order(complaints: &mut [String], document: &[u8]) {
     let order = go_json::order(document);
-    paths.sort_by_key(|path| order.iter().position(|other| other == path));
+    let place = |path: &str, before: usize| {
+        let mut places = order.iter().enumerate().filter(|(_, other)| *other == path);
+        places.nth(before).map_or(order.len(), |(place, _)| place + 1)
+    };
+    complaints.sort_by_cached_key(|complaint| {
+        let path = complaint.strip_suffix('"').unwrap_or(complaint);
+        match (path.strip_prefix(UNKNOWN), path.strip_prefix(DUPLICATE)) {
+            (Some(path), _) => place(path, 0),
+            (None, Some(path)) => place(path, 1),
+            (None, None) => 0,
+        }
+    });
 }
 
 /// Whether a quoted path is this one, or of something in it.

@@ -10,6 +10,8 @@ use serde::de::value::{I128Deserializer, U128Deserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use shared_json::{Map, Value};
 
+use super::yaml_keys;
+
 /// The largest body that is read: 3 MiB, as the real server.
 pub(crate) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
@@ -113,7 +115,7 @@ fn read_yaml(text: &str) -> Result<Document, String> {
     match serde_saphyr::from_str_with_options::<Yaml>(text, options) {
         Ok(Yaml(value)) => Ok(Document {
             value,
-            duplicates: duplicate_keys(&message).into_iter().collect(),
+            duplicates: yaml_keys::repeated(text),
         }),
         Err(_) => Err(message),
     }
@@ -197,15 +199,6 @@ impl<'de> Visitor<'de> for YamlValue {
         }
         Ok(Value::Object(map))
     }
-}
-
-/// The line and the key of `error: line 7 column 3: duplicate mapping key: k, set …`, in the real server's words.
-fn duplicate_keys(message: &str) -> Option<String> {
-    let (_, after) = message.split_once("line ")?;
-    let (line, after) = after.split_once(' ')?;
-    let (_, after) = after.split_once("duplicate mapping key: ")?;
-    let (key, _) = after.split_once(", set ")?;
-    Some(format!("line {line}: key \"{key}\" already set in map"))
 }
 
 fn without_duplicates(value: Value) -> Document {

@@ -9,6 +9,7 @@ pub(crate) mod payload;
 pub(crate) mod request;
 pub(crate) mod respond;
 mod yaml;
+mod yaml_keys;
 
 /// The Go struct that the kind is read into, as decoding errors print it.
 pub(crate) const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";

@@ -94,7 +94,7 @@ fn make(resources: &[Arc<Resource>]) -> Value {
             paths.insert(path, path_item(item));
         }
         for (name, schema) in custom::definitions(resource) {
-            definitions.insert(name, structure(schema));
+            definitions.insert(name, structure(of_custom(schema)));
         }
     }
     json!({
@@ -156,6 +156,66 @@ fn structure(schema: Value) -> Value {
         }
         other => other,
     }
+}
+
+/// Whether a schema says of a value that it may be null, or may have fields that it does not declare.
+fn is_set(schema: &Value, keyword: &str) -> bool {
+    schema.get(keyword).and_then(Value::as_bool) == Some(true)
+}
+
+const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
+
+/// A custom resource's schema for clients that take every field for unknown that is not declared: where others may stand, none is
+/// declared.
+fn of_custom(schema: Value) -> Value {
+    if is_set(&schema, PRESERVES) {
+        const KINDS: &str = "x-kubernetes-group-version-kind";
+        let kinds = schema.get(KINDS).cloned().unwrap_or_default();
+        return json!({"type": "object", KINDS: kinds});
+    }
+    without_preserved(schema)
+}
+
+fn without_preserved(mut schema: Value) -> Value {
+    let hides = is_set(&schema, PRESERVES) || is_set(&schema, "nullable");
+    let Some(map) = schema.as_object_mut() else {
+        return schema;
+    };
+    if hides {
+        map.remove("items");
+        map.remove("properties");
+    }
+    let fields = map
+        .get("properties")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    if let Some(required) = map.get_mut("required").and_then(Value::as_array_mut) {
+        // What may be null need not be there.
+        let is_required = |name: &Value| {
+            let field = name.as_str().and_then(|name| fields.get(name));
+            !field.is_some_and(|field| is_set(field, "nullable"))
+        };
+        *required = required
+            .iter()
+            .filter(|name| is_required(name))
+            .cloned()
+            .collect();
+        if required.is_empty() {
+            map.remove("required");
+        }
+    }
+    for below in ["items", "additionalProperties"] {
+        if let Some(schema) = map.get_mut(below) {
+            *schema = without_preserved(std::mem::take(schema));
+        }
+    }
+    if let Some(fields) = map.get_mut("properties").and_then(Value::as_object_mut) {
+        for field in fields.values_mut() {
+            *field = without_preserved(std::mem::take(field));
+        }
+    }
+    schema
 }
 
 fn path_item(item: Value) -> Value {
@@ -236,4 +296,24 @@ fn parameters(list: Value) -> Value {
         parameter
     };
     list.into_iter().map(inline).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_root_that_preserves(json!({"type": "object", PRESERVES: true, "properties": {"a": {}}, "x-kubernetes-group-version-kind": [1]}),
+        json!({"type": "object", "x-kubernetes-group-version-kind": [1]}))]
+    #[case::a_field_that_preserves(json!({"properties": {"a": {"type": "object", PRESERVES: true, "properties": {"b": {}}}}}),
+        json!({"properties": {"a": {"type": "object", PRESERVES: true}}}))]
+    #[case::what_may_be_null(json!({"required": ["a", "b"], "properties": {"a": {"type": "array", "nullable": true, "items": {}}, "b": {}}}),
+        json!({"required": ["b"], "properties": {"a": {}, "b": {}}}))]
+    #[case::nothing_of_it(json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}),
+        json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}))]
+    fn custom_resources(#[case] schema: Value, #[case] expected: Value) {
+        assert_eq!(structure(of_custom(schema)), expected);
+    }
 }

@@ -213,6 +213,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
         hook: None,
         family: Arc::default(),
         embeds: embedded::has(&schema),
+        has_fractional_limits: schema.has_fractional_limits(),
         rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),

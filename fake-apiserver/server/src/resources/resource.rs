@@ -75,6 +75,8 @@ pub(crate) struct CustomVersion {
     pub family: Arc<BTreeMap<String, Arc<Schema>>>,
     /// Whether its objects have resources of their own in them.
     pub embeds: bool,
+    /// Whether a limit in the schema has a fraction.
+    pub has_fractional_limits: bool,
     /// The rules in the schema.
     pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.

@@ -13,6 +13,7 @@ use super::subresource::{self, context_of, success};
 use super::subresource_body::{self, Taken};
 use super::update::update;
 use super::write::Update;
+use crate::commit_errors;
 use crate::context::{Answer, Context, Shown};
 use crate::message::payload::Payload;
 use crate::message::request::Verb;
@@ -138,11 +139,13 @@ fn spend(context: &Context, options: &DeleteOptions, pod: &Stored) -> Result<boo
             return Ok(false);
         }
         let spent = spent(&budget.value, &pod.key.name, &context.state().now());
-        if store
-            .commit(&table, &budget.key, Some(budget.revision), Change::Put(spent))
-            .is_ok()
-        {
-            return Ok(false);
+        match store.commit(&table, &budget.key, Some(budget.revision), Change::Put(spent)) {
+            Ok(_) => return Ok(false),
+            Err(error) => {
+                if let Some(refusal) = commit_errors::refusal(error) {
+                    return Err(refusal);
+                }
+            }
         }
     }
     Err(ApiError::modified(&table, ""))

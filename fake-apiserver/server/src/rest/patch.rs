@@ -114,7 +114,7 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        match shape_patched(context, kind, old, &mut object, &repeated) {
+        match shape_patched(context, kind, (old, &document), &mut object, &repeated) {
             Ok(warnings) => context.warnings.tell(warnings),
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
@@ -280,7 +280,7 @@ pub(super) fn configuration(body: &[u8]) -> Result<go_json::Document, ApiError> 
 fn shape_patched(
     context: &Context,
     kind: PatchKind,
-    old: &Value,
+    (old, patch): (&Value, &Value),
     object: &mut Value,
     repeated: &[String],
 ) -> Result<Vec<String>, Patched> {
@@ -310,8 +310,16 @@ fn shape_patched(
         schema.default_changed(object, old);
         return Ok(Vec::new());
     }
+    let whole = object.clone();
     let pruned = schema.prune_changed(object, old);
-    unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
+    let mut pruned = incoming::complaints(&pruned);
+    if old.is_some() && pruned.len() > 1 && matches!(kind, PatchKind::Json | PatchKind::Merge) {
+        // They are read from the text that the patch makes.
+        let touched = merge::touched(kind == PatchKind::Json, patch);
+        let text = go_json(&whole, &touched, Some(&schema));
+        incoming::in_order(&mut pruned, text.as_bytes());
+    }
+    unknown.extend(pruned);
     let decoded = incoming::decode(context, &schema, object, old);
     decoded.map_err(|error| Patched::Undecodable(error.to_string()))?;
     schema.default_changed(object, old);

@@ -69,7 +69,7 @@ impl Selection {
 #[derive(Debug, Serialize)]
 struct ContinueToken {
     v: String,
-    rv: u64,
+    rv: i64,
     start: String,
 }
 
@@ -82,12 +82,15 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone),
 );
 const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
+/// The revision of a token that goes on at the newest one.
+const NEWEST: i64 = -1;
 
 impl ContinueToken {
-    fn encode(revision: Revision, last: &ObjectKey) -> String {
+    /// The token for what comes after a key, at a revision or at the newest one.
+    fn encode(revision: Option<Revision>, last: &ObjectKey) -> String {
         let token = Self {
             v: CONTINUE_VERSION.to_owned(),
-            rv: revision.0,
+            rv: revision.map_or(NEWEST, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX)),
             start: format!("{last}\0"),
         };
         // A struct of strings and numbers always encodes.
@@ -218,13 +221,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     }
     let (revision, items) = store
         .scan(context.table(), namespace, at, start.as_ref())
-        .map_err(|compacted| {
-            if start.is_some() {
-                continue_expired()
-            } else {
-                ApiError::expired(compacted)
-            }
-        })?;
+        .map_err(|_| list_expired(start.as_ref()))?;
     let mut page = Page {
         revision,
         items: Vec::new(),
@@ -249,7 +246,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
             page.continue_token = page
                 .items
                 .last()
-                .map(|last| ContinueToken::encode(revision, &last.key))
+                .map(|last| ContinueToken::encode(Some(revision), &last.key))
                 .unwrap_or_default();
             page.remaining = selection.is_everything().then_some(left);
             break;
@@ -335,11 +332,23 @@ pub(super) fn check_not_future(context: &Context, given: Option<Revision>) -> Re
     }
 }
 
-fn continue_expired() -> ApiError {
-    ApiError::new(
+/// The refusal of a list at a revision that is too old. One that goes on after a key is offered to go on at the newest revision.
+fn list_expired(start: Option<&ObjectKey>) -> ApiError {
+    let Some(start) = start else {
+        let message = "The resourceVersion for the provided list is too old.";
+        return ApiError::new(StatusCode::GONE, "Expired", message);
+    };
+    let mut error = ApiError::new(
         StatusCode::GONE,
         "Expired",
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
-         the continue parameter.",
-    )
+         the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
+         Continuing with the provided token results in an inconsistent list - objects that were created, modified, or \
+         deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    let metadata = shared_json::json!({"continue": ContinueToken::encode(None, start)});
+    error.said = Some(Box::new(
+        [("metadata".to_owned(), metadata)].into_iter().collect(),
+    ));
+    error
 }

@@ -55,14 +55,11 @@ pub(super) fn take(
         ))
     };
     if let Some(schema) = types::builtin((taken.group, "v1", taken.kind)) {
-        let mut unknown = schema.prune(&mut object);
-        if !unknown.is_empty() {
-            incoming::in_order(&mut unknown, body);
-        }
+        let unknown = schema.prune(&mut object);
         schema
             .check_types(&object)
             .map_err(|error| refused(error.with_written_numbers(Some(body)).to_string()))?;
-        incoming::tell_unknown(context, &unknown).map_err(refused)?;
+        incoming::tell_unknown(context, &unknown, body).map_err(refused)?;
     }
     if let Some(map) = object.as_object_mut() {
         let version = taken.api_version();

@@ -28,6 +28,8 @@ use crate::server::Server;
 const SENT_BYTES: usize = 16 << 10;
 /// How often an idle watch that allows bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// How long before its end a watch gets its last one.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// A watch without `timeoutSeconds` ends after a random time between this and its double.
 const DEFAULT_TIMEOUT_SECONDS_MIN: u64 = 1800;
 /// The annotation of the bookmark that ends the initial events.
@@ -172,9 +174,16 @@ pub(crate) async fn watch(
             .state()
             .random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
     });
-    let watcher = store
-        .watch(context.table(), scope, start, context.local.is_some())
-        .map_err(ApiError::expired)?;
+    let deadline = now + Duration::from_secs(seconds);
+    let started = store.watch(context.table(), scope, start, context.local.is_some());
+    let watcher = match started {
+        Ok(watcher) => watcher,
+        // As of any other event, the client hears of it in the watch.
+        Err(compacted) => {
+            let failed = failed(&encoder, &ApiError::expired(compacted));
+            return Ok(stream::once(async move { failed }).boxed());
+        }
+    };
     let asks = conversion::asks(&context.resource);
     let shares = context.local.is_none() && encoder.is_plain_json() && selection.is_everything() && !asks;
     let mut watch = Watch {
@@ -195,9 +204,9 @@ pub(crate) async fn watch(
         initial_end: None,
         late: VecDeque::new(),
         bookmarks: params.allow_watch_bookmarks,
-        next_bookmark: now + BOOKMARK_PERIOD,
+        next_bookmark: next_bookmark(now, deadline),
         bookmark_due: false,
-        deadline: now + Duration::from_secs(seconds),
+        deadline,
         over: false,
     };
     if send_initial && let Err(error) = check_not_future(context, asked) {
@@ -219,6 +228,13 @@ pub(crate) async fn watch(
         watch.some().await.map(|bytes| (bytes, watch))
     })
     .boxed())
+}
+
+/// When a watch is due for its next bookmark: the last one comes shortly before its end.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let next = now + BOOKMARK_PERIOD;
+    let last = deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+    last.map_or(next, |last| next.min(last))
 }
 
 /// The revision from which a watch is asked for.
@@ -347,7 +363,7 @@ impl Watch {
                         self.over = true;
                         return None;
                     }
-                    self.next_bookmark = now + BOOKMARK_PERIOD;
+                    self.next_bookmark = next_bookmark(now, self.deadline);
                     // What does not concern it does not wake it: it looks how far it has seen all now.
                     self.bookmark_due = true;
                 }
@@ -486,7 +502,11 @@ impl Watch {
     }
 
     fn failed(&self, error: &ApiError) -> Bytes {
-        self.encoder
-            .frame("ERROR", shared_json::to_go_string(&error.to_status()).as_bytes())
+        failed(&self.encoder, error)
     }
+}
+
+/// The event that ends a watch.
+fn failed(encoder: &Encoder, error: &ApiError) -> Bytes {
+    encoder.frame("ERROR", shared_json::to_go_string(&error.to_status()).as_bytes())
 }

@@ -1,6 +1,7 @@
 //! The conditions of a webhook: expressions in CEL that a write must fulfil before the webhook is asked about it.
 
 use kube_cel::cel::Value as Cel;
+use machinery::cel::spending::Budget;
 use machinery::cel::{Scope, compile, values};
 use shared_json::Value;
 
@@ -41,7 +42,7 @@ pub(super) fn hold(
         let value = compile(expression).and_then(|compiled| {
             let failed = |why: String| format!("expression '{expression}' resulted in error: {why}");
             compiled
-                .value(scope, &variables)
+                .value_within(scope, &variables, &mut Budget::assuming())
                 .map_err(|failure| failed(failure.text))
         });
         match value {

@@ -48,6 +48,14 @@ pub(super) const PORT_FORWARD: Spoken = Spoken {
     spdy: &["portforward.k8s.io"],
 };
 
+/// Of logs. A client that names no protocol gets bytes.
+pub(super) const LOG: Spoken = Spoken {
+    websocket: &[TEXT, "binary.k8s.io", ""],
+    spdy: &[],
+};
+/// The protocol of streams whose messages are texts in base64.
+pub(super) const TEXT: &str = "base64.binary.k8s.io";
+
 /// The upgrade that a client asks for, and its protocols.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Protocol {

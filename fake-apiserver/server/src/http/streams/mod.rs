@@ -76,14 +76,14 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
         rest::subresource::judge_connection(context, asked).await?;
     }
     match subresource {
-        "log" => log(context, &query),
+        "log" => log(context, head, &query),
         "exec" | "attach" => remote_command(context, head, &query),
         "portforward" => port_forward(context, head, &query),
         _ => Err(proxy::refusal(context)),
     }
 }
 
-fn log(context: &Context, query: &Query) -> Result<Response<ResponseBody>, ApiError> {
+fn log(context: &Context, head: Head, query: &Query) -> Result<Response<ResponseBody>, ApiError> {
     let asked = query.log(&context.request.name, context.state().clock.now())?;
     let pod = context.existing()?;
     let container = target::container(&pod.value, query.text("container"))?;
@@ -98,6 +98,17 @@ fn log(context: &Context, query: &Query) -> Result<Response<ResponseBody>, ApiEr
         .access()?
         .logs(&pod.value, &container, &asked)
         .map_err(|refused| ApiError::bad_request(refused.to_string()))?;
+    if let Ok(protocol @ Protocol::WebSocket { .. }) = Protocol::of(&head.headers) {
+        let (response, wire) = protocol.accept(head.upgrade, &handshake::LOG)?;
+        if let Wire::WebSocket(socket, protocol) = wire {
+            tokio::spawn(async move {
+                if let Some(socket) = socket.await {
+                    websocket::send_log(socket, stream, protocol == handshake::TEXT).await;
+                }
+            });
+        }
+        return Ok(response);
+    }
     let mut response = respond::stream(ResponseBody::stream(stream), "text/plain");
     if asked.follow {
         // What is between must not wait for more.

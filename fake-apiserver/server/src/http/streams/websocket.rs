@@ -1,6 +1,9 @@
 //! Messages of channels over WebSockets: the first byte of a message says its channel.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use futures::{SinkExt as _, StreamExt as _};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -38,6 +41,41 @@ pub(super) fn goodbye() -> Message {
         code: CloseCode::Normal,
         reason: "".into(),
     }))
+}
+
+/// The most bytes of a log in one message.
+const LOG_BYTES: usize = 2 << 10;
+
+/// Sends a log, as texts in base64 or as bytes, until it ends or the client goes. The first message is empty: it says that the log
+/// is there.
+pub(super) async fn send_log(socket: Socket, mut log: BoxStream<'static, Bytes>, as_text: bool) {
+    let message = |bytes: &[u8]| match as_text {
+        true => Message::Text(STANDARD.encode(bytes).into()),
+        false => Message::Binary(Bytes::copy_from_slice(bytes)),
+    };
+    let (mut sink, mut stream) = socket.split();
+    if sink.send(message(&[])).await.is_err() {
+        return;
+    }
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = log.next() => piece,
+            heard = stream.next() => match heard {
+                // A client has nothing to say.
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => continue,
+            },
+        };
+        let Some(piece) = piece else { break };
+        for part in piece.chunks(LOG_BYTES) {
+            if sink.send(message(part)).await.is_err() {
+                return;
+            }
+        }
+    }
+    // The client may be gone first.
+    let _ = sink.send(goodbye()).await;
 }
 
 /// The bytes that a WebSocket carries, as one stream in each direction.

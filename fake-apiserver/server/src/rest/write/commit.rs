@@ -5,9 +5,10 @@ use std::sync::Arc;
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::status::ApiError;
 use shared_json::{Array, Map, Name, Value};
-use store::{Change, CommitError, ObjectKey, Stored};
+use store::{Change, ObjectKey, Stored};
 
 use super::{Base, Present, Write};
+use crate::commit_errors;
 use crate::context::{Answer, Context, Shown};
 use crate::conversion;
 use crate::message::request::Verb;
@@ -29,12 +30,8 @@ impl Write<'_> {
             self.default();
         }
         let object = self.object;
-        let object = if context.params.dry_run && resource.is_custom() {
-            object
-        } else if context.params.dry_run {
-            // What the form for the store does not keep is not shown either.
-            let stored = conversion::to_storage(resource, object);
-            conversion::seen_from_storage(resource, &stored).into_owned()
+        let object = if context.params.dry_run {
+            conversion::written_and_read(context.state(), resource, object).await?
         } else {
             conversion::stored_form(context.state(), resource, object).await?
         };
@@ -53,7 +50,9 @@ impl Write<'_> {
             return Ok(Some(Answer::ok(Shown::Stored(Arc::clone(existing)))));
         }
         if context.params.dry_run {
-            return Ok(Some(Answer::ok(Shown::Made(object))));
+            let (state, resource) = (context.state(), &context.resource);
+            let shown = conversion::written_and_read(state, resource, object).await?;
+            return Ok(Some(Answer::ok(Shown::Made(shown))));
         }
         let written = if ends {
             // The removal writes no new version, and its event has the stored object.
@@ -128,12 +127,16 @@ fn insert(context: &Context, object: Value) -> Result<Shown, ApiError> {
             .define(&object, state.store.revision())
             .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
+    let defined = object.clone();
     let stored = state
         .store
         .commit(context.table(), &key, None, Change::Put(object))
-        .map_err(|error| match error {
-            CommitError::Stale => exists(),
-            CommitError::TooLarge => ApiError::too_large_to_store(),
+        .map_err(|error| {
+            let refusal = commit_errors::refusal(error);
+            if defines && refusal.is_some() {
+                state.registry.undefine(&definitions::defined_table(&defined));
+            }
+            refusal.unwrap_or_else(exists)
         })?;
     state.expiry.note(context.table(), &stored, state.clock.now());
     if context.table().resource == "controllerrevisions"
@@ -183,8 +186,16 @@ pub(in crate::rest) fn replace(
     let before = Some(existing.revision);
     let committed = match state.store.commit(context.table(), &existing.key, before, change) {
         Ok(stored) => Some(stored),
-        Err(CommitError::Stale) => None,
-        Err(CommitError::TooLarge) => return Err(ApiError::too_large_to_store()),
+        Err(error) => match commit_errors::refusal(error) {
+            Some(refusal) => {
+                if context.resource.group == "apiextensions.k8s.io" {
+                    // It was read when it was written.
+                    let _defined = state.registry.define(&existing.value, state.store.revision());
+                }
+                return Err(refusal);
+            }
+            None => None,
+        },
     };
     if let Some(stored) = committed.as_ref().filter(|_| !ends) {
         state.expiry.note(context.table(), stored, state.clock.now());

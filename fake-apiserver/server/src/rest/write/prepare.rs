@@ -81,8 +81,11 @@ impl Write<'_> {
         if context.request.subresource.is_empty() && !context.resource.is_custom() {
             disabled::drop(context.table(), object, Some(old));
         }
+        // Without a subresource of its own the status of a custom resource is a field as any other.
+        let is_plain_status = context.resource.is_custom() && !context.resource.has_status();
         let changes = || {
             before_drop
+                || is_plain_status && object.get("status") != old.get("status")
                 || strategy.changes_generation(object, old)
                 || strategy.counts_empty()
                     && original_body::says_empty(&context.resource, sent(Some(old)).as_ref())

@@ -1,5 +1,7 @@
 //! The stages of validation and of warnings.
 
+use std::borrow::Cow;
+
 use machinery::meta::ObjectMeta as _;
 use machinery::status::ApiError;
 use pod_rules::field_error::FieldError;
@@ -52,7 +54,8 @@ impl Write<'_> {
         if errors.is_empty() || !resource.group.is_empty() {
             errors.extend(metadata::validate(resource.of_metadata(), object));
         }
-        let (complaints, _) = schema_rules::check(resource, "", (object, None), &errors);
+        let measured = self.measured();
+        let (complaints, _) = schema_rules::check(resource, "", (&measured, None), &errors);
         errors.extend(complaints);
         if resource.is_custom() {
             errors.extend(resource.strategy.validate_create(object));
@@ -85,8 +88,9 @@ impl Write<'_> {
             old,
         ));
         let subresource = context.request.subresource.as_str();
+        let measured = self.measured();
         let (mut complaints, warnings) =
-            schema_rules::check(resource, subresource, (object, Some(old)), &errors);
+            schema_rules::check(resource, subresource, (&measured, Some(old)), &errors);
         if resource.is_custom() && subresource == "status" {
             complaints = schema_rules::of_status(complaints);
         }
@@ -121,6 +125,20 @@ impl Write<'_> {
             errors.extend(changed_bytes(context, object, old));
         }
         errors
+    }
+
+    /// The object as its schema measures it: numbers that were written as `1.0` are no whole ones until they are stored.
+    fn measured(&self) -> Cow<'_, Value> {
+        let custom = self.context.resource.custom.as_ref();
+        let Some(custom) = custom.filter(|custom| custom.has_fractional_limits) else {
+            return Cow::Borrowed(&self.object);
+        };
+        let Some(sent) = (self.sent)(self.old()) else {
+            return Cow::Borrowed(&self.object);
+        };
+        let mut measured = self.object.clone();
+        custom.schema.restore_fractions(&mut measured, &sent);
+        Cow::Owned(measured)
     }
 
     /// Tells the warnings about an object that is valid.
