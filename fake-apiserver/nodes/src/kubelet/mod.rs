@@ -301,7 +301,7 @@ impl Kubelet {
     /// Sends a heartbeat in its turn. While time jumps, where nobody can look, it sends only as many as it needs to count as alive.
     async fn beat(&self) {
         let (client, node, now) = (&self.client, &self.spec.name, Instant::now());
-        let last = std::mem::replace(&mut *lock(&self.last_beat), Some(now));
+        let last = lock(&self.last_beat).replace(now);
         if !self.jumps.is_under_way() {
             return self.alive().await;
         }
