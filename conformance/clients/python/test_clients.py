@@ -196,7 +196,7 @@ class Time(unittest.TestCase):
 
     def clock(self, method="GET", body=None):
         return client.ApiClient().call_api(
-            "/fake/clock", method, body=body, auth_settings=["BearerToken"], response_type="object", _return_http_data_only=True
+            "/fake/clock", method, body=body, response_types_map={200: "object"}, _return_http_data_only=True
         )
 
     def advance(self, by):
@@ -207,8 +207,7 @@ class Time(unittest.TestCase):
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         spec = {"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": template}}}
         self.batch.create_namespaced_cron_job(self.namespace, {"metadata": {"name": "hello"}, "spec": spec})
-        waits = lambda: any(due["what"] == f"{self.namespace}/hello" for due in self.clock()["next"])
-        eventually(waits)
+        eventually(lambda: any(due["what"] == f"{self.namespace}/hello" for due in self.clock()["next"]))
         self.advance("30m")
         jobs = self.batch.list_namespaced_job(self.namespace).items
         self.assertEqual([job.status.succeeded for job in jobs], [1, 1, 1])
