@@ -73,6 +73,7 @@ impl Server {
         names: SharedNames,
         webhooks: Vec<Webhook>,
     ) -> Self {
+        let jumps: Arc<Jumps> = Arc::default();
         let state = ServerState {
             store: Arc::new(store),
             registry: Registry::default(),
@@ -84,9 +85,9 @@ impl Server {
             revisions: RevisionTexts::default(),
             impersonations: LastModes::default(),
             expiry: Arc::default(),
-            webhook_connections: Connections::default(),
+            webhook_connections: Connections::new(&jumps),
             request_counts: RequestCounts::default(),
-            jumps: Arc::default(),
+            jumps,
             pages: Pages::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),

@@ -117,9 +117,15 @@ pub(super) async fn convert(
     {
         object.metadata_mut().remove("resourceVersion");
     }
-    let answer = post(state, &hook.config, &document, TIMEOUT)
-        .await
-        .map_err(|problem| refuse(format!("failed: {problem}")))?;
+    let answer = post(
+        &state.store,
+        &state.webhook_connections,
+        &hook.config,
+        &document,
+        TIMEOUT,
+    )
+    .await
+    .map_err(|problem| refuse(format!("failed: {problem}")))?;
     let converted =
         read(&answer, &uid, &api_version).map_err(|problem| refuse(format!("failed: {problem}")))?;
     if converted.len() != objects.len() {

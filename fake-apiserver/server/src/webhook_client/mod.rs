@@ -28,7 +28,6 @@ pub(crate) use pool::Connections;
 use pool::{Key, Sender};
 
 use crate::message::TYPE_META;
-use crate::server::ServerState;
 
 /// The largest answer that is read: 3 MiB.
 const ANSWER_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -269,27 +268,22 @@ impl Service {
 
 /// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
 pub(crate) async fn post(
-    state: &ServerState,
+    store: &Store,
+    connections: &Connections,
     config: &ClientConfig,
     document: &Value,
     timeout: Duration,
 ) -> Result<Value, String> {
     let posted = |url: &str, why: String| format!("Post \"{url}?timeout={}s\": {why}", timeout.as_secs());
-    let place = config.place(&state.store).map_err(|why| match &config.service {
+    let place = config.place(store).map_err(|why| match &config.service {
         Some(service) => posted(&service.named().url, why),
         None => why,
     })?;
     let failed = |why: String| posted(&place.url, why);
     // A webhook takes real time.
-    let _outside = state.jumps.outside();
+    let _outside = connections.jumps.outside();
     // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
-    let exchange = Box::pin(exchange(
-        &state.webhook_connections,
-        &place,
-        &config.bundle,
-        document,
-        timeout,
-    ));
+    let exchange = Box::pin(exchange(connections, &place, &config.bundle, document, timeout));
     match tokio::time::timeout(timeout, exchange).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),

@@ -139,7 +139,15 @@ async fn ask_about(
         return Err(ApiError::bad_request(message));
     }
     let asked = review::of(server, attributes, concern);
-    let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
+    let answered = match post(
+        &server.state.store,
+        &server.state.webhook_connections,
+        &webhook.client,
+        &asked.body,
+        webhook.timeout,
+    )
+    .await
+    {
         Ok(answer) => Verdict::read_review(webhook, kind, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };
