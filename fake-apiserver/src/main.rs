@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use fake_apiserver::cli::{Nodes, Serve};
+use fake_apiserver::cli::{Clock, Nodes, Serve};
 
 /// Documents are many small pieces, made and dropped.
 #[global_allocator]
@@ -21,6 +21,8 @@ struct Arguments {
 enum Command {
     /// Serves a cluster, writes a kubeconfig for it and prints the line that makes kubectl use it.
     Serve(Serve),
+    /// Tells the time of a served cluster, or lets it jump.
+    Clock(Clock),
     /// Gives any API server simulated nodes, until stopped.
     Nodes(Nodes),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
             runtime.block_on(async {
                 match command {
                     Command::Serve(options) => options.run(&()).await,
+                    Command::Clock(options) => options.run().await,
                     Command::Nodes(options) => options.run().await,
                 }
             })

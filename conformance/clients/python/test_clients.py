@@ -2,11 +2,13 @@
 
 import io
 import json
+import os
 import tarfile
 import threading
 import time
 import unittest
 
+import yaml
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import portforward, stream
@@ -176,6 +178,63 @@ class Clients(unittest.TestCase):
             answer += piece
         self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK"), answer)
         self.assertIn(f"pod: {self.namespace}/p".encode(), answer)
+
+
+class Time(unittest.TestCase):
+    """The cluster's time jumps: what would take hours takes less than a second, or a few on a busy machine."""
+
+    def setUp(self):
+        config.load_kube_config()
+        self.core, self.apps, self.batch = client.CoreV1Api(), client.AppsV1Api(), client.BatchV1Api()
+        self.namespace = self.core.create_namespace({"metadata": {"generateName": "time-"}}).metadata.name
+        self.began = time.monotonic()
+
+    def tearDown(self):
+        took = time.monotonic() - self.began
+        self.core.delete_namespace(self.namespace)
+        self.assertLess(took, 5)
+
+    def clock(self, method="GET", body=None):
+        return client.ApiClient().call_api(
+            "/fake/clock", method, body=body, response_types_map={200: "object"}, _return_http_data_only=True
+        )
+
+    def advance(self, by):
+        return self.clock("POST", {"advance": by})
+
+    def test_a_schedule(self):
+        container = {"name": "c", "image": "busybox:1", "command": ["echo", "hello"]}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        spec = {"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": template}}}
+        self.batch.create_namespaced_cron_job(self.namespace, {"metadata": {"name": "hello"}, "spec": spec})
+        eventually(lambda: any(due["what"] == f"{self.namespace}/hello" for due in self.clock()["next"]))
+        self.advance("30m")
+        jobs = self.batch.list_namespaced_job(self.namespace).items
+        self.assertEqual([job.status.succeeded for job in jobs], [1, 1, 1])
+
+    def test_a_rollout(self):
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}
+        spec = {"minReadySeconds": 300, "replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        self.apps.create_namespaced_deployment(self.namespace, {"metadata": {"name": "web"}, "spec": spec})
+        status = lambda: self.apps.read_namespaced_deployment_status("web", self.namespace).status
+        eventually(lambda: status().ready_replicas == 2)
+        self.assertIsNone(status().available_replicas)
+        self.advance("5m10s")
+        self.assertEqual(status().available_replicas, 2)
+
+    def test_a_request_for_a_certificate(self):
+        certificates = client.CertificatesV1Api()
+        with open(f"{os.path.dirname(__file__)}/../../../docs/src/certificate-request.yaml") as file:
+            request = yaml.safe_load(file)
+        certificates.create_certificate_signing_request(request)
+        approved = {"type": "Approved", "status": "True", "reason": "Test", "message": "approved by a test"}
+        certificates.patch_certificate_signing_request_approval("jane", {"status": {"conditions": [approved]}})
+        eventually(lambda: certificates.read_certificate_signing_request("jane").status.certificate)
+        self.advance("61m")
+        with self.assertRaises(ApiException) as caught:
+            certificates.read_certificate_signing_request("jane")
+        self.assertEqual(caught.exception.status, 404)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,17 @@
 //! * [`watch_json`] and [`ObjectClient`]: objects as plain JSON, from and to a server in the same process without a detour through text
 //!   ([`LocalObjects`]).
 //! * [`Backoff`]: waiting longer after each failure.
+//! * [`Jumps`]: a clock that runs, and jumps now and then.
+//! * [`Agenda`]: what the parts of a program wait for.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 
+mod agenda;
 mod backoff;
 mod clock;
 mod events;
+mod jumps;
 mod lean;
 mod local;
 mod names;
@@ -25,9 +29,11 @@ mod seed;
 pub mod timer;
 mod watch;
 
+pub use agenda::{Agenda, Desk, Due};
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
+pub use jumps::{CannotJump, Jumps, Outside, RealSleep};
 pub use lean::LeanObject;
 pub use local::{LocalEvent, LocalObjects, ObjectClient};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};

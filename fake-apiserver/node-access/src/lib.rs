@@ -2,12 +2,16 @@
 //!
 //! Texts of refusals are the kubelet's own.
 
+mod dial;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 use shared_json::{Value, json};
 use tokio::io::DuplexStream;
+
+pub use dial::{BadDial, DIAL, dialled};
 
 /// The way to the containers of a node.
 pub trait NodeAccess: Send + Sync {

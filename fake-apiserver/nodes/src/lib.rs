@@ -31,7 +31,10 @@ pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
 pub use link::Switch;
 pub use node::{NodeSpec, Taint};
-pub use node_access::NodeAccess;
-pub use programs::{ExitScript, ProbeAnswer, Program, Ran, Reply};
+pub use node_access::{DIAL, NodeAccess};
+pub use programs::{
+    AskedToEnd, ContainerLog, ExitScript, OutsideContainer, OutsideProgram, OutsidePrograms, ProbeAnswer,
+    Program, Ran, Reply,
+};
 pub use scheduler::Scheduler;
 pub use timing::{PodTimings, RunTiming, Timing};

@@ -29,6 +29,11 @@ pub struct Timing {
     pub remove: Duration,
     /// How often the node lists its containers (the kubelet's PLEG): readiness gates that open are seen then.
     pub relist: Duration,
+    /// Before the kubelet looks again at a pod that lacks something, and up to half as much more: an object that a container's
+    /// variables name.
+    pub retry: Duration,
+    /// The longest wait before the kubelet tries again to mount the volumes of a pod.
+    pub mount_retry_max: Duration,
     /// Whether each use varies by up to a fifth, by the seed.
     pub varies: bool,
     /// How long it took, each time, from the change of a running container's definition until its pod's status showed the new
@@ -101,6 +106,8 @@ impl Default for Timing {
             wind_down: ms(900),
             remove: ms(400),
             relist: ms(1000),
+            retry: ms(10_000),
+            mount_retry_max: ms(122_000),
             varies: true,
             redefinitions: Vec::new(),
             reopenings: Vec::new(),
@@ -112,7 +119,8 @@ impl Default for Timing {
 
 impl Timing {
     /// A node that waits only for a pod's own times (probes, grace periods, commands): for a cluster in real
-    /// time, which is to be as quick as the machine. Every step takes a millisecond.
+    /// time, which is to be as quick as the machine. Every step takes a millisecond, and what is missing is looked for again within
+    /// a second. A container that ends too often waits as long as ever, for that is what its pod shows.
     #[must_use]
     pub fn quick() -> Self {
         let moment = Duration::from_millis(1);
@@ -125,7 +133,9 @@ impl Timing {
             stop: moment,
             wind_down: moment,
             remove: moment,
-            relist: Duration::from_millis(20),
+            relist: Duration::from_millis(10),
+            retry: Duration::from_millis(400),
+            mount_retry_max: Duration::from_millis(500),
             ..Self::default()
         }
     }

@@ -2,13 +2,16 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use client_kit::SharedClock;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use super::Authority;
@@ -39,6 +42,22 @@ pub enum CertificateError {
     /// Client certificates could not be checked with them.
     #[error("check client certificates: {0}")]
     Verify(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// The time of a cluster, for TLS.
+struct ClusterTime(SharedClock);
+
+impl std::fmt::Debug for ClusterTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterTime").finish_non_exhaustive()
+    }
+}
+
+impl TimeProvider for ClusterTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.0.now().as_second()).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
 }
 
 /// A server's certificates, and those that an administrator shows to it. Made anew each time, with fresh keys.
@@ -111,9 +130,12 @@ impl Identity {
         })
     }
 
-    /// How the server speaks TLS.
-    pub fn server_config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.server)
+    /// How the server speaks TLS, with the certificates of clients checked at the time of `clock`: a certificate that a cluster signs
+    /// is good by that cluster's time.
+    pub fn server_config_at(&self, clock: SharedClock) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::clone(&self.server);
+        config.time_provider = Arc::new(ClusterTime(clock));
+        Arc::new(config)
     }
 
     /// The authority, for signers of certificates that the server is to trust.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use client_kit::{ObjectClient, Random, Seed, SharedClock, SharedNames};
+use client_kit::{Jumps, ObjectClient, Random, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use machinery::types::rfc3339;
 use node_access::NodeAccess;
@@ -18,6 +18,7 @@ use crate::faults::Faults;
 use crate::history::retire_history;
 use crate::impersonation_mode::LastModes;
 use crate::local_webhook::Webhook;
+use crate::pages::{Page, Pages};
 use crate::request_counts::RequestCounts;
 use crate::resources::Registry;
 use crate::tokens::TokenSigner;
@@ -48,6 +49,8 @@ pub(crate) struct ServerState {
     /// Connections to webhooks.
     pub(crate) webhook_connections: Connections,
     pub(crate) request_counts: RequestCounts,
+    pub(crate) jumps: Arc<Jumps>,
+    pub(crate) pages: Pages,
     /// How many watches go over sockets.
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
@@ -71,6 +74,7 @@ impl Server {
         names: SharedNames,
         webhooks: Vec<Webhook>,
     ) -> Self {
+        let jumps: Arc<Jumps> = Arc::default();
         let state = ServerState {
             store: Arc::new(store),
             registry: Registry::default(),
@@ -82,8 +86,10 @@ impl Server {
             revisions: RevisionTexts::default(),
             impersonations: LastModes::default(),
             expiry: Arc::default(),
-            webhook_connections: Connections::default(),
+            webhook_connections: Connections::new(&jumps),
             request_counts: RequestCounts::default(),
+            jumps,
+            pages: Pages::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
@@ -132,6 +138,23 @@ impl Server {
     /// network; here the caller that starts a kubelet says so.
     pub fn connect_node(&self, name: &str, access: impl NodeAccess + 'static) {
         self.state.lock_nodes().insert(name.to_owned(), Arc::new(access));
+    }
+
+    /// The jumps of the cluster's time, where it runs otherwise.
+    #[must_use]
+    pub fn jumps(&self) -> &Arc<Jumps> {
+        &self.state.jumps
+    }
+
+    /// The clock of every timestamp.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.state.clock
+    }
+
+    /// Answers requests for a path that Kubernetes does not have. The authorizer is asked about the path, as about any other.
+    pub fn add_page(&self, path: &str, page: Page) {
+        self.state.pages.add(path, page);
     }
 
     /// Draws uids anew, for a server that goes on after it was stopped: those that it drew before are taken.

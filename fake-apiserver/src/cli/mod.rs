@@ -1,7 +1,8 @@
-//! The command line of `fake-apiserver`: [`Serve`] a cluster, or give another one [`Nodes`].
+//! The command line of `fake-apiserver`: [`Serve`] a cluster, move its [`Clock`], or give another one [`Nodes`].
 //!
 //! Another program may have the same command line, and start programs [`Beside`] the cluster, in its process.
 
+mod clock;
 mod files;
 mod nodes;
 mod serve;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use crate::nodes::Timing;
 
+pub use clock::Clock;
 pub use nodes::Nodes;
 pub use serve::{Beside, Failure, Serve, Served};
 

@@ -15,7 +15,9 @@ use super::files::{definitions, node_specs, write_private};
 use super::{HEARTBEAT, Pace, stop};
 use crate::faults::Fault;
 use crate::nodes::ImageRegistry;
-use crate::serve::{self, Identity, Transport};
+use crate::serve::{self, ClusterTime, Identity, Speed, Transport};
+#[cfg(unix)]
+use crate::serve::{Children, RunFile};
 use crate::{Cluster, ClusterBuilder, ControllerSet};
 
 /// Why a command failed, in words that follow "failed to run: ".
@@ -55,6 +57,14 @@ pub struct Serve {
     /// How long things take on the nodes: as quick as the machine, or what a kubelet with containerd takes.
     #[arg(long, value_enum, default_value = "quick")]
     timing: Pace,
+    /// How many times as fast as this machine's clock the cluster's runs. `fake-apiserver clock` lets it jump.
+    #[arg(long, default_value = "1", value_parser = Speed::from_str)]
+    speed: Speed,
+    /// A YAML file of images that stand for command lines of this machine: `images:` with `name`, `command`, `args`, `ports`, `env`,
+    /// `directory`.
+    #[cfg(unix)]
+    #[arg(long)]
+    run_images: Option<PathBuf>,
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -109,6 +119,16 @@ fn length(text: &str) -> Result<Duration, String> {
     Duration::try_from(read).map_err(|error| error.to_string())
 }
 
+/// The programs of images that run as processes.
+#[cfg(unix)]
+fn children(path: &std::path::Path, port: u16) -> Result<Children, Failure> {
+    let told = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+    let images = RunFile::from_yaml(&text).map_err(|error| told(&error))?;
+    let folder = std::env::temp_dir().join(format!("fake-apiserver-{port}-programs"));
+    Ok(Children::new(images, folder))
+}
+
 impl Serve {
     /// Serves the cluster until the process is asked to stop.
     ///
@@ -140,6 +160,7 @@ impl Serve {
             .event_life(options.event_ttl)
             .system_objects(true)
             .default_storage_class(!options.no_default_storage_class)
+            .agenda(true)
             .quick(options.timing == Pace::Quick)
             .heartbeats(HEARTBEAT);
         if let Some(directory) = &options.crd {
@@ -149,6 +170,15 @@ impl Serve {
         }
         if let Some(directory) = options.data_dir {
             builder = builder.data_dir(directory);
+        }
+        #[cfg(unix)]
+        let children = match &options.run_images {
+            Some(path) => Some(children(path, address.port())?),
+            None => None,
+        };
+        #[cfg(unix)]
+        if let Some(children) = &children {
+            builder = builder.outside_programs(Arc::new(children.clone()));
         }
         let faults = match &options.faults {
             Some(path) => {
@@ -169,7 +199,18 @@ impl Serve {
         });
         let serving = serve::serve(cluster.server().clone(), listener, transport.clone(), stopped);
         let mut serving = std::pin::pin!(serving);
+        #[cfg(unix)]
+        if let Some(children) = &children {
+            let authority = transport
+                .identity
+                .as_ref()
+                .map(|identity| identity.authority_pem());
+            children.connect(cluster.client(), address, authority);
+        }
         let mut programs = JoinSet::new();
+        let time = ClusterTime::new(&cluster, options.speed);
+        time.publish(cluster.server());
+        programs.spawn(time.run());
         let served = Served {
             cluster: &cluster,
             nodes: &names,

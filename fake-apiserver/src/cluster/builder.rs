@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
+use client_kit::{Agenda, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use nodes::{Containers, Disks, ImageRegistry, Kubelet, NodeSpec, PodTimings, Scheduler, Switch, Timing};
+use nodes::{
+    Containers, Disks, ImageRegistry, Kubelet, NodeSpec, OutsidePrograms, PodTimings, Scheduler, Switch,
+    Timing,
+};
 use pki::Authority;
 use server::{EVENT_LIFE, Server, Webhook};
 use shared_json::Value;
@@ -39,6 +42,7 @@ pub struct ClusterBuilder {
     nodes: Vec<NodeSpec>,
     placements: BTreeMap<String, String>,
     images: ImageRegistry,
+    outside: Option<Arc<dyn OutsidePrograms>>,
     containers: Option<Containers>,
     timing: Timing,
     pod_timings: BTreeMap<String, Vec<Option<Timing>>>,
@@ -52,6 +56,7 @@ pub struct ClusterBuilder {
     heartbeat: Option<Duration>,
     quick: bool,
     storage_class: bool,
+    agenda: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -64,6 +69,7 @@ impl Default for ClusterBuilder {
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
+            outside: None,
             containers: None,
             timing: Timing::default(),
             pod_timings: BTreeMap::new(),
@@ -77,6 +83,7 @@ impl Default for ClusterBuilder {
             heartbeat: None,
             quick: false,
             storage_class: false,
+            agenda: false,
         }
     }
 }
@@ -124,6 +131,12 @@ impl ClusterBuilder {
         self
     }
 
+    /// Has somebody else run the programs of some images.
+    pub fn outside_programs(mut self, programs: Arc<dyn OutsidePrograms>) -> Self {
+        self.outside = Some(programs);
+        self
+    }
+
     /// How long things take on the nodes.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
@@ -138,8 +151,9 @@ impl ClusterBuilder {
     }
 
     /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes have the timing
-    /// [`Timing::quick`] (call [`timing`](Self::timing) after this for another), and namespaces are emptied at once. For a
-    /// cluster in real time, as `serve` has it; in virtual time these waits cost nothing.
+    /// [`Timing::quick`] (call [`timing`](Self::timing) after this for another), namespaces are emptied at once, and Jobs act on
+    /// changes and try again within milliseconds. For a cluster in real time, as `serve` has it; in virtual time these waits cost
+    /// nothing.
     pub fn quick(mut self, quick: bool) -> Self {
         self.quick = quick;
         if quick {
@@ -227,6 +241,12 @@ impl ClusterBuilder {
         self
     }
 
+    /// Whether nodes tell [`Cluster::agenda`] what they wait for, as built-in controllers always do.
+    pub fn agenda(mut self, tell: bool) -> Self {
+        self.agenda = tell;
+        self
+    }
+
     /// Whether every commit is recorded for [`Cluster::trace`].
     pub fn trace(mut self, record: bool) -> Self {
         self.trace = record;
@@ -282,6 +302,7 @@ impl ClusterBuilder {
             system_objects(&server);
         }
         let mut tasks = JoinSet::new();
+        let agenda = Agenda::default();
         let manager = server.client_named(CONTROLLER_MANAGER);
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
@@ -319,6 +340,8 @@ impl ClusterBuilder {
                     &built_in,
                 )
                 .with_authority(authority)
+                .quick(self.quick)
+                .with_agenda(&agenda)
                 .run(),
             );
         }
@@ -346,7 +369,12 @@ impl ClusterBuilder {
             .with_switch(&switch)
             .with_disks(disks.clone())
             .with_pod_timings(Arc::clone(&pod_timings))
-            .with_containers(self.containers.clone());
+            .with_containers(self.containers.clone())
+            .with_outside(self.outside.clone())
+            .with_jumps(server.jumps());
+            if self.agenda {
+                kubelet = kubelet.with_agenda(&agenda);
+            }
             if let Some(period) = self.heartbeat {
                 kubelet = kubelet.with_heartbeat(period);
             }
@@ -368,6 +396,7 @@ impl ClusterBuilder {
             switches,
             heartbeat: self.heartbeat,
             journal,
+            agenda,
             _tasks: tasks,
         };
         cluster.settle().await;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{Seed, SharedClock, SharedNames};
+use client_kit::{Agenda, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 
@@ -64,6 +64,7 @@ pub struct Cluster {
     switches: BTreeMap<String, Switch>,
     heartbeat: Option<Duration>,
     journal: Option<Arc<Journal>>,
+    agenda: Agenda,
     /// Aborts its tasks when dropped.
     _tasks: JoinSet<()>,
 }
@@ -116,6 +117,12 @@ impl Cluster {
     #[must_use]
     pub fn clock(&self) -> SharedClock {
         Arc::clone(&self.clock)
+    }
+
+    /// What the built-in controllers wait for; and the nodes, if [they are to tell](ClusterBuilder::agenda).
+    #[must_use]
+    pub fn agenda(&self) -> &Agenda {
+        &self.agenda
     }
 
     /// Where the commits are written down, for a cluster with a [data directory](ClusterBuilder::data_dir).

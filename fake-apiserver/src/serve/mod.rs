@@ -2,8 +2,11 @@
 //!
 //! TLS with a certificate authority of the server's own ([`Identity`]), HTTP/1.1 and HTTP/2, client certificates and bearer
 //! tokens; or plain HTTP, which trusts a client without a token and is meant for loopback. A served cluster runs on an ordinary
-//! runtime, so its time is real: let its clock begin now, as the binary does.
+//! runtime, so its time is real: let its clock begin now, as the binary does. [`ClusterTime`] lets it jump, or run faster.
 
+#[cfg(unix)]
+mod children;
+mod clock;
 mod kubeconfig;
 mod patience;
 mod unread;
@@ -17,7 +20,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::Method;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -27,11 +30,14 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+#[cfg(unix)]
+pub use children::{Children, RunFile, RunFileError};
+pub use clock::{CLOCK_PATH, ClusterTime, Speed};
 pub use kubeconfig::kubeconfig;
 pub use pki::{CertificateError, Identity};
 
 use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
-use patience::Prompt;
+use patience::{Prompt, RealTimer};
 use server::{Peer, Server};
 
 /// The time for requests under way once the server is to stop.
@@ -106,7 +112,7 @@ async fn accept(
     let acceptor = transport
         .identity
         .as_ref()
-        .map(|identity| TlsAcceptor::from(identity.server_config()));
+        .map(|identity| TlsAcceptor::from(identity.server_config_at(Arc::clone(server.clock()))));
     let peer = transport.peer();
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -172,14 +178,15 @@ impl Connection {
         let Some(acceptor) = self.acceptor.take() else {
             return self.answer(stream, watcher).await;
         };
-        match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => {
+        let jumps = Arc::clone(self.server.jumps());
+        match jumps.real_timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            Some(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 self.peer.certificate = shown.and_then(|certificate| user_of(certificate)).map(Arc::new);
                 self.answer(stream, watcher).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, peer = %self.address, "agree on encryption"),
-            Err(_) => tracing::debug!(peer = %self.address, "agree on encryption in time"),
+            Some(Err(error)) => tracing::debug!(%error, peer = %self.address, "agree on encryption"),
+            None => tracing::debug!(peer = %self.address, "agree on encryption in time"),
         }
     }
 
@@ -193,6 +200,7 @@ impl Connection {
             address,
             ..
         } = self;
+        let jumps = Arc::clone(server.jumps());
         let service = server.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(peer.clone());
             request.map(unread::ReadToEnd::new)
@@ -213,12 +221,12 @@ impl Connection {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder
             .http1()
-            .timer(TokioTimer::new())
+            .timer(RealTimer(Arc::clone(&jumps)))
             .header_read_timeout(patience::HEAD_WAIT_MAX);
         // Watches are streams: an HTTP/2 connection carries many.
         builder.http2().max_concurrent_streams(1000);
         let connection = builder.serve_connection_with_upgrades(
-            TokioIo::new(Prompt::new(stream)),
+            TokioIo::new(Prompt::new(stream, &jumps)),
             TowerToHyperService::new(service),
         );
         if let Err(error) = watcher.watch(connection.into_owned()).await {

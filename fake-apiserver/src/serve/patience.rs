@@ -6,31 +6,63 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use client_kit::{Jumps, RealSleep};
+use hyper::rt::{Sleep, Timer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
 
 /// How long a client may take for the head of a request, and between two of them.
 pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(90);
 /// The number of bytes that identify the version of HTTP: the preface of HTTP/2.
 const PREFACE_BYTES: usize = 24;
 
+/// hyper's timer on the clock without the jumps of the cluster's time: the time limits of clients are real.
+pub(super) struct RealTimer(pub(super) Arc<Jumps>);
+
+/// One of its waits.
+struct Wait(RealSleep);
+
+impl Future for Wait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl Sleep for Wait {}
+
+impl Timer for RealTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        Box::pin(Wait(self.0.real_sleep(duration)))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        Box::pin(Wait(self.0.real_sleep_until(deadline)))
+    }
+
+    fn now(&self) -> Instant {
+        self.0.real_now()
+    }
+}
+
 /// A connection that fails if its client does not begin in time.
 pub(super) struct Prompt<S> {
     stream: S,
     /// How many bytes are still awaited, and until when.
     awaited: usize,
-    end: Pin<Box<Sleep>>,
+    end: RealSleep,
 }
 
 impl<S> Prompt<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub(super) fn new(stream: S, jumps: &Arc<Jumps>) -> Self {
         Self {
             stream,
             awaited: PREFACE_BYTES,
-            end: Box::pin(tokio::time::sleep(HEAD_WAIT_MAX)),
+            end: jumps.real_sleep(HEAD_WAIT_MAX),
         }
     }
 }
@@ -51,8 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
             self.awaited = self.awaited.saturating_sub(read);
             return polled;
         }
-        self.end
-            .as_mut()
+        Pin::new(&mut self.end)
             .poll(context)
             .map(|()| Err(io::ErrorKind::TimedOut.into()))
     }

@@ -16,10 +16,10 @@ use shared_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory that goes with the test.
-struct Directory(PathBuf);
+pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fake-apiserver-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a directory");
@@ -34,7 +34,7 @@ impl Drop for Directory {
 }
 
 /// The program, killed at the test's end.
-struct Program(Child);
+pub(crate) struct Program(pub(crate) Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
@@ -43,7 +43,7 @@ impl Drop for Program {
     }
 }
 
-fn program(arguments: &[&str]) -> Command {
+pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fake-apiserver"));
     command
         .args(arguments)
@@ -53,7 +53,7 @@ fn program(arguments: &[&str]) -> Command {
 }
 
 /// Starts a server and waits until it has printed its line.
-fn serve(kubeconfig: &Path, arguments: &[&str]) -> Program {
+pub(crate) fn serve(kubeconfig: &Path, arguments: &[&str]) -> Program {
     let path = kubeconfig.to_str().expect("a path");
     let mut all = vec!["serve", "--kubeconfig", path];
     all.extend(arguments);
@@ -70,13 +70,13 @@ fn begin(kubeconfig: &Path, mut command: Command) -> Program {
     Program(child)
 }
 
-async fn client(kubeconfig: &Path) -> Client {
+pub(crate) async fn client(kubeconfig: &Path) -> Client {
     let read = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
-fn real_time(body: impl Future<Output = ()>) {
+pub(crate) fn real_time(body: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -84,13 +84,13 @@ fn real_time(body: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, body).await.expect("in time") });
 }
 
-fn api(client: &Client, group_version: &str, kind: &str) -> Api<DynamicObject> {
+pub(crate) fn api(client: &Client, group_version: &str, kind: &str) -> Api<DynamicObject> {
     let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::namespaced_with(client.clone(), "default", &resource)
 }
 
-fn object(value: Value) -> DynamicObject {
+pub(crate) fn object(value: Value) -> DynamicObject {
     shared_json::from_value(value).expect("an object")
 }
 

@@ -80,7 +80,7 @@ pub(crate) async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> S
     }
 }
 
-async fn client(kubeconfig: &Value) -> Client {
+pub(crate) async fn client(kubeconfig: &Value) -> Client {
     let parsed: Kubeconfig = shared_json::from_value(kubeconfig.clone()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
         .await
@@ -89,7 +89,7 @@ async fn client(kubeconfig: &Value) -> Client {
 }
 
 /// The answer's code and body.
-async fn ask(
+pub(crate) async fn ask(
     client: &Client,
     method: &str,
     path: &str,
@@ -121,7 +121,7 @@ async fn ask(
 }
 
 /// The kubeconfig without its certificate, with a token if there is one.
-fn with_token(kubeconfig: &Value, token: Option<&str>) -> Value {
+pub(crate) fn with_token(kubeconfig: &Value, token: Option<&str>) -> Value {
     let mut out = kubeconfig.clone();
     out["users"][0]["user"] = token.map_or_else(|| json!({}), |token| json!({"token": token}));
     out

@@ -399,6 +399,54 @@ fn ports_are_forwarded() {
     });
 }
 
+/// A pod may stand for a port of this machine.
+#[tokio::test]
+async fn ports_are_forwarded_to_this_machine() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).await.expect("to read");
+        stream
+            .write_all(&[b"hear ", &heard[..]].concat())
+            .await
+            .expect("to write");
+    });
+    let cluster = Cluster::builder()
+        .nodes(1)
+        .quick(true)
+        .start()
+        .await
+        .expect("a cluster");
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    let dial = format!("80={address},81=127.0.0.1:1");
+    let pod = json!({
+        "metadata": {"name": "p", "annotations": {"network.fake-apiserver/dial": dial}},
+        "spec": {"containers": [{"name": "c", "image": "server"}]},
+    });
+    let pod = shared_json::from_value(pod).expect("a pod");
+    pods.create(&PostParams::default(), &pod)
+        .await
+        .expect("to create");
+    let running =
+        kube::runtime::wait::await_condition(pods.clone(), "p", kube::runtime::conditions::is_pod_running());
+    running.await.expect("to run");
+    let mut forwarder = pods.portforward("p", &[80, 81]).await.expect("ports");
+    let mut port = forwarder.take_stream(80).expect("a port");
+    port.write_all(b"hello").await.expect("to write");
+    let mut answer = String::new();
+    port.read_to_string(&mut answer).await.expect("to read");
+    assert_eq!(answer, "hear hello");
+    let failed = forwarder.take_error(81).expect("errors").await;
+    assert_eq!(
+        failed.as_deref(),
+        Some("dial tcp 127.0.0.1:1: connect: connection refused")
+    );
+}
+
 #[test]
 fn nodes_without_a_way_to_them_refuse() {
     simulate(|| async {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_apiserver::Cluster;
+use fake_apiserver::controllers::BuiltIn;
 use rstest::rstest;
 use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -298,6 +299,99 @@ async fn a_service_is_where_its_endpoints_are() {
     let (code, message) = refused().await;
     assert_eq!((code, hook.asked().len()), (400, 1), "{message}");
     assert!(message.ends_with("denied the request: not today"), "{message}");
+}
+
+/// A pod with an annotation stands for a port of this machine: a Service that selects the pod leads there once the pod is ready.
+/// The certificate must be for the Service's name.
+#[rstest]
+#[case::this_port(
+    "hooks.default.svc",
+    Some("127.0.0.1:{port}"),
+    400,
+    "denied the request: not today"
+)]
+#[case::this_port_for_one_of_its_own(
+    "hooks.default.svc",
+    Some("8443=127.0.0.1:{port}"),
+    400,
+    "denied the request: not today"
+)]
+#[case::for_another_of_its_own(
+    "hooks.default.svc",
+    Some("80=127.0.0.1:{port}"),
+    500,
+    "failed to call webhook: Post \"https://hooks.default.svc:443/hook?timeout=1s\": "
+)]
+#[case::another_name(
+    "127.0.0.1",
+    Some("127.0.0.1:{port}"),
+    500,
+    "tls: failed to verify certificate"
+)]
+#[case::not_an_address(
+    "hooks.default.svc",
+    Some("somewhere"),
+    500,
+    "of pod default/hook has \"somewhere\", which is neither"
+)]
+#[tokio::test]
+async fn a_pod_may_stand_for_a_port_of_this_machine(
+    #[case] name: &str,
+    #[case] annotation: Option<&str>,
+    #[case] code: u16,
+    #[case] expected: &str,
+) {
+    let hook = Hook::start_as(
+        name,
+        json!({"allowed": false, "status": {"message": "not today"}}),
+    )
+    .await;
+    let built_in = [BuiltIn::EndpointSlice];
+    let cluster = Cluster::builder()
+        .nodes(1)
+        .quick(true)
+        .built_in(&built_in)
+        .start()
+        .await;
+    let cluster = cluster.expect("a cluster");
+    let mut pod = json!({
+        "metadata": {"name": "hook", "labels": {"app": "hook"}},
+        "spec": {"containers": [{"name": "c", "image": "hook:1"}]},
+    });
+    if let Some(annotation) = annotation {
+        let annotation = annotation.replace("{port}", &hook.address.port().to_string());
+        pod["metadata"]["annotations"] = json!({"network.fake-apiserver/dial": annotation});
+    }
+    let service = json!({
+        "metadata": {"name": "hooks"},
+        "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 8443}]},
+    });
+    let client = json!({"caBundle": hook.bundle, "service": {"name": "hooks", "namespace": "default", "path": "/hook"}});
+    let only = json!({"clientConfig": client, "timeoutSeconds": 1, "objectSelector": {"matchLabels": {"check": "me"}}});
+    let configuration = hook.configuration("Validating", only);
+    for (path, object) in [
+        ("/api/v1/namespaces/default/services", &service),
+        ("/api/v1/namespaces/default/pods", &pod),
+        (
+            &format!("{CONFIGURATIONS}/validatingwebhookconfigurations"),
+            &configuration,
+        ),
+    ] {
+        let (code, answer) = request(&cluster, "POST", path, object).await;
+        assert_eq!(code, 201, "{answer}");
+    }
+    let map = json!({"metadata": {"name": "m", "labels": {"check": "me"}}});
+    let patience = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    let (found, message) = loop {
+        let (code, answer) = request(&cluster, "POST", MAPS, &map).await;
+        let message = answer["message"].as_str().unwrap_or_default().to_owned();
+        if !message.contains("no endpoints available") || patience < tokio::time::Instant::now() {
+            break (code, message);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    assert_eq!(found, code, "{message}");
+    assert!(message.contains(expected), "{message}");
 }
 
 /// As Go does it: a certificate in the bundle is trusted when a server shows it, regardless of its issuer. Its name still counts.

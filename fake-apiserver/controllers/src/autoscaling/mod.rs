@@ -21,18 +21,31 @@ use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
 
 /// How often a workload is looked at (the real default).
 const PERIOD: Duration = Duration::from_secs(15);
+/// The same where nothing is to wait for long.
+const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How often a size is written where others write, too (client-go's default).
 const WRITES_MAX: u8 = 5;
 
 /// The controller.
-#[derive(Default)]
 pub(super) struct Autoscalers {
+    period: Duration,
     memories: BTreeMap<Key, Memory>,
     /// The plural of a kind, by its API version and itself.
     plurals: BTreeMap<(String, String), String>,
     /// The pods that each autoscaler's target has, as a selector.
     selectors: BTreeMap<Key, String>,
+}
+
+impl Default for Autoscalers {
+    fn default() -> Self {
+        Self {
+            period: PERIOD,
+            memories: BTreeMap::new(),
+            plurals: BTreeMap::new(),
+            selectors: BTreeMap::new(),
+        }
+    }
 }
 
 /// A pass over one autoscaler: its next status.
@@ -371,6 +384,10 @@ impl Controller for Autoscalers {
         &[Res::Autoscalers, Res::Pods]
     }
 
+    fn be_quick(&mut self) {
+        self.period = QUICK_PERIOD;
+    }
+
     fn affected(&self, _: &Cache, res: Res, object: &Value, _: Option<&Value>) -> Vec<Key> {
         match res {
             Res::Autoscalers => vec![Key::of(object)],
@@ -379,7 +396,7 @@ impl Controller for Autoscalers {
     }
 
     fn delay(&self, _: Res, _: &Value, _: Option<&Value>) -> Duration {
-        PERIOD
+        self.period
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
@@ -396,6 +413,6 @@ impl Controller for Autoscalers {
         }
         let status = status(&autoscaler, &pass, &cx.stamp());
         cx.set_status(Res::Autoscalers, &autoscaler, &status).await?;
-        Ok(Next::After(PERIOD))
+        Ok(Next::After(self.period))
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use client_kit::{EventRecorder, JsonChange, ObjectClient, SharedClock, watch_json};
+use client_kit::{Agenda, Desk, Due, EventRecorder, JsonChange, ObjectClient, SharedClock, watch_json};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use shared_json::Value;
+use tokio::time::Instant;
 
 use super::cache::Cache;
 use super::context::Cx;
@@ -20,6 +21,9 @@ use crate::builtin;
 use client_kit::timer;
 use machinery::meta::ObjectMeta as _;
 use pki::Authority;
+
+/// How much of what is due next an agenda is told.
+const TOLD_MAX: usize = 20;
 
 /// When to process the key of a pass again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,9 @@ pub(crate) trait Controller: Send {
     /// The keys that a change concerns. `old` is the former version; when the object is gone, `object` is its
     /// last state.
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key>;
+
+    /// Leaves out the waits that the real one makes for reasons of its own, as far as it has any.
+    fn be_quick(&mut self) {}
 
     /// How long a change of that kind waits, so that several are looked at together.
     fn delay(&self, _res: Res, _object: &Value, _old: Option<&Value>) -> Duration {
@@ -166,6 +173,7 @@ pub struct ControllerManager {
     queue: Queue<(usize, Key)>,
     unsynced: BTreeSet<Res>,
     authority: Option<Arc<Authority>>,
+    desk: Desk,
 }
 
 impl ControllerManager {
@@ -191,13 +199,31 @@ impl ControllerManager {
             queue: Queue::new(),
             unsynced: BTreeSet::new(),
             authority: None,
+            desk: Desk::default(),
         }
+    }
+
+    /// Tells this agenda what the controllers wait for.
+    #[must_use]
+    pub fn with_agenda(mut self, agenda: &Agenda) -> Self {
+        self.desk = agenda.desk();
+        self
     }
 
     /// Signs certificates by this authority; without one none are signed.
     #[must_use]
     pub fn with_authority(mut self, authority: Option<Arc<Authority>>) -> Self {
         self.authority = authority;
+        self
+    }
+
+    /// Whether controllers leave out the waits that real ones make for reasons of their own: a Job gathers changes for milliseconds
+    /// instead of a second, and the waits after failed pods are a thousandth of the real ones.
+    #[must_use]
+    pub fn quick(mut self, quick: bool) -> Self {
+        for (controller, _) in self.controllers.iter_mut().filter(|_| quick) {
+            controller.be_quick();
+        }
         self
     }
 
@@ -233,9 +259,29 @@ impl ControllerManager {
             tokio::select! {
                 biased;
                 Some((res, change)) = changes.next() => self.observe(res, change),
+                answer = self.desk.asked() => {
+                    // Whoever has asked may be gone.
+                    let _ = answer.send(self.due());
+                }
                 () = timer::until(due) => self.work().await,
             }
         }
+    }
+
+    /// What the controllers do next.
+    fn due(&self) -> Vec<Due> {
+        let told = |(at, (index, key)): (Instant, &(usize, Key))| Due {
+            at,
+            who: self
+                .controllers
+                .get(*index)
+                .map_or_else(String::new, |(controller, _)| controller.name().to_owned()),
+            what: match key.namespace.as_str() {
+                "" => key.name.to_string(),
+                namespace => format!("{namespace}/{}", key.name),
+            },
+        };
+        self.queue.next().take(TOLD_MAX).map(told).collect()
     }
 
     fn observe(&mut self, res: Res, change: JsonChange) {

@@ -68,6 +68,11 @@ impl<T: Ord + Clone> Queue<T> {
         self.failures.remove(thing);
     }
 
+    /// The things that wait for their time, and that time, the first one first.
+    pub(crate) fn next(&self) -> impl Iterator<Item = (Instant, &T)> {
+        self.by_time.iter().map(|(at, thing)| (*at, thing))
+    }
+
     /// When there is something to do next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         if self.ready.is_empty() {
@@ -104,6 +109,11 @@ mod tests {
         queue.add("a");
         queue.add_after("c", Duration::from_secs(9));
         queue.add_after("c", Duration::from_secs(3));
+        let next: Vec<(Duration, &str)> = queue
+            .next()
+            .map(|(at, thing)| (at - Instant::now(), *thing))
+            .collect();
+        assert_eq!(next, [(Duration::from_secs(3), "c")]);
         assert_eq!(
             (queue.pop(), queue.pop(), queue.pop()),
             (Some("a"), Some("b"), None)

@@ -23,6 +23,9 @@ const BURST_MAX: usize = 250;
 /// How long the first pod that fails after another on its node stays, and the longest that any does (the controller's).
 const FAILED_DELAY_MIN: Duration = Duration::from_secs(1);
 const FAILED_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
+/// The same where nothing is to wait for long.
+const QUICK_FAILED_DELAY_MIN: Duration = Duration::from_millis(1);
+const QUICK_FAILED_DELAY_MAX: Duration = Duration::from_millis(900);
 
 /// The controller.
 pub(crate) struct DaemonSets {
@@ -119,6 +122,10 @@ impl Controller for DaemonSets {
 
     fn watches(&self) -> &'static [Res] {
         &[Res::DaemonSets, Res::Pods, Res::Nodes, Res::Revisions]
+    }
+
+    fn be_quick(&mut self) {
+        self.failures = Failures::new(QUICK_FAILED_DELAY_MIN, QUICK_FAILED_DELAY_MAX);
     }
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {

@@ -10,15 +10,12 @@ use shared_json::{Value, json};
 
 use super::adoption::{claim, concerned};
 use super::job_plan::{
-    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_limited_by_index,
+    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Pace, Plan, View, is_finished, is_limited_by_index,
 };
 use super::job_status::{Pass, Suspension, winding_up};
 use super::pod_control::{self, SlowStart};
 use super::pods::{from_template, owner_reference};
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, text};
-
-/// How long changes of pods are gathered before a job is looked at (the real one's).
-const BATCH: Duration = Duration::from_secs(1);
 
 /// How many pods one pass makes at most (the real one's).
 const BURST_MAX: usize = 500;
@@ -30,10 +27,19 @@ const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 const MAX_PREFIX: usize = 58;
 
 /// The controller.
-#[derive(Default)]
 pub(crate) struct Jobs {
     /// The failures of each job so far.
     failures: BTreeMap<Key, Failures>,
+    pace: Pace,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self {
+            failures: BTreeMap::new(),
+            pace: Pace::REAL,
+        }
+    }
 }
 
 /// A pod of a job. `failures`: how often pods of its index have failed, and how often that was not counted.
@@ -88,6 +94,10 @@ impl Controller for Jobs {
         &[Res::Jobs, Res::Pods]
     }
 
+    fn be_quick(&mut self) {
+        self.pace = Pace::QUICK;
+    }
+
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
             Res::Jobs => vec![Key::of(object)],
@@ -98,7 +108,7 @@ impl Controller for Jobs {
     fn delay(&self, res: Res, object: &Value, old: Option<&Value>) -> Duration {
         let own_status = old.is_some_and(|old| old.generation() == object.generation());
         if res == Res::Pods || own_status {
-            BATCH
+            self.pace.batch
         } else {
             Duration::ZERO
         }
@@ -125,6 +135,7 @@ impl Controller for Jobs {
             pods: &pods,
             now: cx.now(),
             known: self.failures.get(key).copied().unwrap_or_default(),
+            pace: self.pace,
         }
         .plan();
         if job.is_terminating() {
@@ -246,7 +257,8 @@ impl Jobs {
         // What was written is looked at again, together with what else happens.
         let wrote = deleted > 0 || !plan.count.is_empty();
         let next = if wrote {
-            Some(plan.next.map_or(BATCH, |next| next.min(BATCH)))
+            let batch = self.pace.batch;
+            Some(plan.next.map_or(batch, |next| next.min(batch)))
         } else {
             plan.next
         };

@@ -18,9 +18,31 @@ pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 /// How often they have failed without that being counted.
 pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
-/// How long the first retry after a failure waits, and the longest that any waits.
-const RETRY_DELAY: Duration = Duration::from_secs(10);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
+
+/// How long the controller waits by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// For further changes of pods, before it looks at a job.
+    pub batch: Duration,
+    /// Before the first retry after a failure, and the longest that any waits.
+    pub retry: Duration,
+    pub retry_max: Duration,
+}
+
+impl Pace {
+    /// The real one's.
+    pub(super) const REAL: Self = Self {
+        batch: Duration::from_secs(1),
+        retry: Duration::from_secs(10),
+        retry_max: Duration::from_secs(600),
+    };
+    /// As quick as the machine; retries still wait longer each time.
+    pub(super) const QUICK: Self = Self {
+        batch: Duration::from_millis(2),
+        retry: Duration::from_millis(10),
+        retry_max: Duration::from_millis(600),
+    };
+}
 
 /// A job and its state.
 pub(super) struct View<'a> {
@@ -29,6 +51,7 @@ pub(super) struct View<'a> {
     pub now: Timestamp,
     /// The failures that earlier passes have seen.
     pub known: Failures,
+    pub pace: Pace,
 }
 
 /// Failures of a job since its last success, as they were seen: the next pod waits by them. They are remembered, for pods that
@@ -551,9 +574,8 @@ impl View<'_> {
     /// How long the next pod waits after a failure at `at`, which was the `failures`th.
     fn retry_in(&self, at: Timestamp, failures: i64) -> Option<Duration> {
         let exponent = u32::try_from(failures.max(1) - 1).unwrap_or(u32::MAX).min(10);
-        let delay = RETRY_DELAY
-            .saturating_mul(2_u32.pow(exponent))
-            .min(RETRY_DELAY_MAX);
+        let Pace { retry, retry_max, .. } = self.pace;
+        let delay = retry.saturating_mul(2_u32.pow(exponent)).min(retry_max);
         let over = at.saturating_add(delay).ok();
         over.and_then(|at| until(at, self.now)).filter(|_| failures > 0)
     }

@@ -156,6 +156,7 @@ fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[ca
         pods: &pods,
         now,
         known: Failures::default(),
+        pace: Pace::REAL,
     }
     .plan();
     assert_eq!(shown(&plan), expected);
@@ -190,6 +191,7 @@ fn restarts_that_count(#[case] limit: i64, #[case] pods: &[&str], #[case] expect
             pods: &pods,
             now,
             known: Failures::default(),
+            pace: Pace::REAL,
         }
         .plan();
         let failed =
@@ -229,9 +231,35 @@ fn failures_in_a_row(
         pods: &pods,
         now,
         known,
+        pace: Pace::REAL,
     };
     let row = view.plan().row;
     assert_eq!((row.in_a_row, row.last.map(Timestamp::as_second)), expected);
+}
+
+/// The wait before the next pod, so many milliseconds after the last of some failures in a row.
+#[rstest]
+#[case::first(Pace::REAL, 1, 0, Some(10_000))]
+#[case::doubled(Pace::REAL, 3, 500, Some(39_500))]
+#[case::longest(Pace::REAL, 9, 0, Some(600_000))]
+#[case::over(Pace::REAL, 1, 10_000, None)]
+#[case::none_failed(Pace::REAL, 0, 0, None)]
+#[case::quick(Pace::QUICK, 1, 0, Some(10))]
+#[case::quick_doubled(Pace::QUICK, 3, 0, Some(40))]
+#[case::quick_longest(Pace::QUICK, 9, 0, Some(600))]
+fn retries(#[case] pace: Pace, #[case] failures: i64, #[case] later: i64, #[case] expected: Option<u64>) {
+    let failed = Timestamp::from_second(300).unwrap();
+    let view = View {
+        job: &json!({}),
+        pods: &[],
+        now: Timestamp::from_millisecond(300_000 + later).unwrap(),
+        known: Failures::default(),
+        pace,
+    };
+    assert_eq!(
+        view.retry_in(failed, failures),
+        expected.map(Duration::from_millis)
+    );
 }
 
 #[rstest]

@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use shared_json::{Array, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::net::TcpStream;
 
 use crate::programs::{Run, STOCK_PAGE};
 
@@ -26,6 +27,35 @@ pub(crate) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
     let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
     let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
     run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
+}
+
+/// Joins a connection with one to a port of this machine, for which the pod stands, until that one ends.
+pub(crate) async fn join((host, port): &(String, u16), stream: DuplexStream) -> Result<(), String> {
+    let dialled = TcpStream::connect((host.as_str(), *port)).await;
+    let other = dialled.map_err(|error| match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {host}:{port}: connect: connection refused")
+        }
+        _ => format!("dial tcp {host}:{port}: {error}"),
+    })?;
+    let (mut from_client, mut to_client) = tokio::io::split(stream);
+    let (mut from_program, mut to_program) = tokio::io::split(other);
+    let there = async {
+        // The program hears that nothing more comes, and may still answer.
+        let _ = tokio::io::copy(&mut from_client, &mut to_program).await;
+        let _ = to_program.shutdown().await;
+        std::future::pending().await
+    };
+    let back = tokio::io::copy(&mut from_program, &mut to_client);
+    let result = tokio::select! {
+        biased;
+        result = back => result,
+        result = there => result,
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "carry a connection");
+    }
+    Ok(())
 }
 
 /// Answers the requests of one connection: with a page of the program's script, a file, or else the pod's name and the request.

@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use machinery::meta::ObjectMeta as _;
-use node_access::{LogQuery, NodeAccess, Refused, Session, Wants};
+use node_access::{LogQuery, NodeAccess, Refused, Session, Wants, dialled};
 use shared_json::Value;
 use tokio::io::DuplexStream;
 
@@ -21,6 +21,7 @@ use super::by_name::ByName;
 use super::programs::{self, Output, Run};
 use super::status::items;
 
+use forward::join;
 pub(super) use forward::{listens, serve};
 
 /// A simulated kubelet's port. Clones lead to the same node.
@@ -125,6 +126,10 @@ impl NodeAccess for KubeletPort {
         stream: DuplexStream,
     ) -> BoxFuture<'a, Result<(), String>> {
         async move {
+        let elsewhere = dialled(pod, port).map_err(|error| error.to_string())?;
+        if let Some(place) = elsewhere {
+            return join(&place, stream).await;
+        }
         let listener = items(pod, "containers").iter().find_map(|spec| {
             let name = spec.get("name").and_then(Value::as_str)?;
             let (run, _) = self.running(pod, name).ok()?;

@@ -25,6 +25,7 @@ fn bed(command: &[&str], spec: Value) -> Bed {
     let argv: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     let process = launch(
         Launch {
+            outside: None,
             run: 0,
             program: None,
             argv: (!argv.is_empty()).then_some(argv),

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client_kit::{
-    EventRecorder, EventType, JsonChange, ObjectClient, Random, Seed, SharedClock, watch_json, watch_metadata,
+    Agenda, Desk, Due, EventRecorder, EventType, JsonChange, Jumps, ObjectClient, Random, Seed, SharedClock,
+    watch_json, watch_metadata,
 };
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -35,8 +36,13 @@ use crate::link::{Connected, Switch};
 use crate::mail::Mailbox;
 use crate::node::NodeSpec;
 use crate::pressure::{self, Shortage};
+use crate::programs::OutsidePrograms;
 use crate::status::condition_of;
 use crate::timing::{PodTimings, Timing};
+
+/// How often a node says that it is alive while time jumps: with a period of its own after that, less than the 50 seconds after which
+/// the node controller takes it for lost.
+const JUMPING_BEAT: Duration = Duration::from_secs(30);
 
 /// A simulated node.
 pub struct Kubelet {
@@ -54,6 +60,15 @@ pub struct Kubelet {
     pub(super) access: KubeletPort,
     /// The view of the node's containers for programs beside the kubelet, if there are such programs.
     pub(super) containers: Option<Containers>,
+    /// Programs that run outside of the simulation, if there are any.
+    pub(super) outside: Option<Arc<dyn OutsidePrograms>>,
+    /// The jumps of the cluster's time.
+    pub(super) jumps: Arc<Jumps>,
+    desk: Desk,
+    /// The last heartbeat in its turn.
+    last_beat: Mutex<Option<Instant>>,
+    /// What the pods here wait for, by uid, where anybody may ask.
+    waits: Option<Mutex<BTreeMap<Text, Due>>>,
     /// The start; the periods of its regular work count from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -108,6 +123,11 @@ impl Kubelet {
             recorder,
             access: KubeletPort::default(),
             containers: None,
+            outside: None,
+            jumps: Arc::default(),
+            desk: Desk::default(),
+            last_beat: Mutex::default(),
+            waits: None,
             started: Instant::now(),
             seed,
             heartbeat: None,
@@ -165,6 +185,54 @@ impl Kubelet {
         self
     }
 
+    /// The same kubelet, some of whose containers' programs run outside of the simulation.
+    #[must_use]
+    pub fn with_outside(mut self, programs: Option<Arc<dyn OutsidePrograms>>) -> Self {
+        self.outside = programs;
+        self
+    }
+
+    /// The jumps of the cluster's time. While a probe asks a program on this machine, the clock stands.
+    #[must_use]
+    pub fn with_jumps(mut self, jumps: &Arc<Jumps>) -> Self {
+        self.jumps = Arc::clone(jumps);
+        self
+    }
+
+    /// Tells this agenda what the pods here wait for.
+    #[must_use]
+    pub fn with_agenda(mut self, agenda: &Agenda) -> Self {
+        self.desk = agenda.desk();
+        self.waits = Some(Mutex::default());
+        self
+    }
+
+    /// Takes down what a pod waits for.
+    pub(super) fn note_wait(&self, pod: &Value, due: Option<Instant>) {
+        let Some(waits) = &self.waits else { return };
+        let mut waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
+        match due {
+            Some(at) => {
+                let due = Due {
+                    at,
+                    who: format!("kubelet {}", self.spec.name),
+                    what: format!("{}/{}", pod.namespace(), pod.name()),
+                };
+                waits.insert(pod.meta_text("uid"), due);
+            }
+            None => _ = waits.remove(pod.uid()),
+        }
+    }
+
+    /// What the pods here wait for.
+    fn due(&self) -> Vec<Due> {
+        let Some(waits) = &self.waits else {
+            return Vec::new();
+        };
+        let waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.values().cloned().collect()
+    }
+
     /// Registers the node and runs its pods, until dropped.
     ///
     /// # Errors
@@ -182,6 +250,7 @@ impl Kubelet {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         });
+        let mut desk = std::mem::take(&mut self.desk);
         let kubelet = Arc::new(self);
         let query = format!("fieldSelector=spec.nodeName%3D{}", kubelet.spec.name);
         let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
@@ -195,7 +264,7 @@ impl Kubelet {
             tokio::select! {
                 biased;
                 () = connected.restored() => kubelet.alive().await,
-                () = tick(&mut heartbeats) => kubelet.alive().await,
+                () = tick(&mut heartbeats) => kubelet.beat().await,
                 Some(change) = node.next() => {
                     connected.hold().await;
                     if let JsonChange::Present(node) = change {
@@ -204,6 +273,10 @@ impl Kubelet {
                     }
                 }
                 () = kubelet.monitoring() => kubelet.relieve().await,
+                answer = desk.asked() => {
+                    // Whoever has asked may be gone.
+                    let _ = answer.send(kubelet.due());
+                }
                 change = pods.next() => {
                     let Some(change) = change else { return Ok(()) };
                     connected.hold().await;
@@ -214,6 +287,7 @@ impl Kubelet {
                                 containers.forget(pod.uid());
                             }
                             lock(&kubelet.pods).remove(pod.uid());
+                            kubelet.note_wait(&pod, None);
                             kubelet.resized(pod.uid());
                             kubelet.ask_again();
                         }
@@ -221,6 +295,22 @@ impl Kubelet {
                     }
                 }
             }
+        }
+    }
+
+    /// Sends a heartbeat in its turn. While time jumps, where nobody can look, it sends only as many as it needs to count as alive.
+    async fn beat(&self) {
+        let (client, node, now) = (&self.client, &self.spec.name, Instant::now());
+        let last = lock(&self.last_beat).replace(now);
+        if !self.jumps.is_under_way() {
+            return self.alive().await;
+        }
+        if let Some(last) = last.filter(|last| now.duration_since(*last) < JUMPING_BEAT) {
+            *lock(&self.last_beat) = Some(last);
+            return;
+        }
+        if let Err(error) = heartbeat::renew(client, node, self.clock.now()).await {
+            tracing::warn!(%error, node, "say that a node is alive");
         }
     }
 

@@ -289,6 +289,24 @@ impl Files {
         Ok(())
     }
 
+    /// The files in the mounted volumes that `wanted` says of, and their contents.
+    pub(crate) fn in_mounts(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mounts = self.mounts.iter().map(|(path, _)| path.clone());
+        let mut folders: Vec<String> = mounts.filter(|path| wanted(path)).collect();
+        while let Some(path) = folders.pop() {
+            if let Ok(content) = self.read(&path) {
+                found.push((path, content));
+                continue;
+            }
+            let names = self.list(&path).unwrap_or_default();
+            folders.extend(names.iter().map(|name| format!("{path}/{name}")));
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+
     /// The names in a directory, or the file itself.
     pub(crate) fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
         if self.is_file(path) {

@@ -2,7 +2,7 @@
 //!
 //! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
 //! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files and [`pipe`] its
-//! input and output; [`image_program`] has the programs of images that are known by name; [`session`] is a client's command in a
+//! input and output; [`image_program`] has the programs of images that are known by name; [`outside`] those that run elsewhere; [`session`] is a client's command in a
 //! container, or its attachment to a running program.
 
 mod arith;
@@ -10,6 +10,7 @@ mod builtins;
 mod certgen;
 mod files;
 mod image_program;
+mod outside;
 mod parse;
 mod pipe;
 mod process;
@@ -20,6 +21,7 @@ mod tar;
 
 pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
+pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, OutsidePrograms};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, ProbeAnswer, Program, Reply};

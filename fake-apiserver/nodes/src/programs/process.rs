@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::files::Files;
 use super::image_program::ImageProgram;
+use super::outside::{AskedToEnd, ContainerLog, OutsideProgram};
 use super::pipe::Output;
 use super::script::{ExitScript, Program};
 use super::shell::{Shell, Streams};
@@ -39,6 +40,8 @@ pub(crate) struct Launch {
     pub argv: Option<Vec<String>>,
     /// The program of an image that is known by name; it goes before `argv`.
     pub image_program: Option<ImageProgram>,
+    /// The program that runs elsewhere; it goes before all others.
+    pub outside: Option<OutsideProgram>,
     pub env: BTreeMap<String, String>,
     pub hostname: String,
     pub clock: SharedClock,
@@ -61,6 +64,8 @@ pub(crate) struct Process {
     pub started: Instant,
     /// Set if it simply serves: it then ends this long after it is asked, and nothing else ever happens to it.
     pub serves: Option<Duration>,
+    /// Whether it runs outside of the simulation.
+    pub is_outside: bool,
 }
 
 /// The parts of a program that others can reach, also after its end.
@@ -125,7 +130,7 @@ pub(crate) fn launch<K: Send + 'static>(
         env: launch.env,
         hostname: launch.hostname,
         clock: launch.clock,
-        listens: launch.argv.is_none() || launch.program.is_some(),
+        listens: launch.argv.is_none() || launch.program.is_some() || launch.outside.is_some(),
         program: launch.program,
     });
     let mut process = Process {
@@ -134,7 +139,25 @@ pub(crate) fn launch<K: Send + 'static>(
         run: Arc::clone(&run),
         started: Instant::now(),
         serves: None,
+        is_outside: false,
     };
+    if let Some(program) = launch.outside {
+        let (term, asked) = watch::channel(false);
+        process.term = Some(term);
+        process.is_outside = true;
+        let logs = run.logs.clone();
+        let task = async move {
+            let code = program(ContainerLog(logs.clone()), AskedToEnd(asked)).await;
+            logs.close();
+            let exit = Exit {
+                code,
+                ..Exit::default()
+            };
+            let _ = exits.unbounded_send((key, exit));
+        };
+        process.task = Some(tokio::spawn(task));
+        return process;
+    }
     let number = usize::try_from(launch.run).unwrap_or(usize::MAX);
     match (&run.program, launch.image_program, launch.argv) {
         (Some(program), _, _) => {

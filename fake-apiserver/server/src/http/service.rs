@@ -6,7 +6,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client_kit::LocalObjects;
+use client_kit::{Jumps, LocalObjects};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
@@ -37,6 +37,7 @@ use crate::message::payload::Payload;
 use crate::message::request::{ResourceRequest, Target, Verb, target};
 use crate::message::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use crate::openapi::{self, Document};
+use crate::pages::{Page, PageRequest};
 use crate::request_counts::Labels;
 use crate::resources::Registry;
 use crate::server::Server;
@@ -169,13 +170,16 @@ async fn handle(
         return Err(refusal);
     }
     let user = admit(&server, head, (&path, &target), &params, noted)?;
-    let body = received(head, body).await?;
+    let body = received(&server.state.jumps, head, body).await?;
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
         Target::WrongMethodOf(request) => unanswered_method(&server, &request, header(head, &ACCEPT)),
         Target::NoNamespace => Err(ApiError::bad_request("Namespace parameter required.")),
-        Target::Nothing => Ok(respond::page_not_found()),
+        Target::Nothing => match server.state.pages.get(&path) {
+            Some(page) => page_of_program(page, &head.method, body).await,
+            None => Ok(respond::page_not_found()),
+        },
         Target::NoRoute => Err(ApiError::no_such_resource()),
         Target::Resource(request) => {
             let stream = streams::ends_at_node(&request).then(|| streams::Head {
@@ -210,15 +214,30 @@ async fn handle(
     }
 }
 
+/// The answer of a page that the program around the server has.
+async fn page_of_program(
+    page: Page,
+    method: &Method,
+    body: Payload,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let request = PageRequest {
+        method: method.clone(),
+        body: Bytes::copy_from_slice(&body),
+    };
+    let answer = page(request).await?;
+    let bytes = Bytes::from(format!("{answer}\n"));
+    Ok(respond::whole(bytes, Encoding::Json.content_type()))
+}
+
 /// The body of a request, once it is whole.
 ///
 /// # Errors
 /// 413 for a body that is too large, 400 for one that does not come in time.
-async fn received(head: &Parts, body: Whole) -> Result<Payload, ApiError> {
-    let body = match tokio::time::timeout(BODY_WAIT_MAX, body).await {
-        Ok(Some(body)) => body,
-        Ok(None) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
-        Err(_) => return Err(ApiError::unread_in_time()),
+async fn received(jumps: &Arc<Jumps>, head: &Parts, body: Whole) -> Result<Payload, ApiError> {
+    let body = match jumps.real_timeout(BODY_WAIT_MAX, body).await {
+        Some(Some(body)) => body,
+        Some(None) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+        None => return Err(ApiError::unread_in_time()),
     };
     let local = head.extensions.get::<LocalObjects>();
     Ok(match local.and_then(|local| local.sent(&body)) {

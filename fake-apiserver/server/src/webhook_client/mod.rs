@@ -17,6 +17,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use machinery::meta::at;
 use machinery::patch::json_type;
+use node_access::dialled;
 use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Store};
 use tokio::net::TcpStream;
@@ -144,7 +145,7 @@ impl Service {
         }
     }
 
-    /// A service is where its endpoints are: nothing else forwards to them here.
+    /// A service is where its endpoints are, or where the pods behind them say that they are: nothing else forwards to them here.
     fn place(&self, store: &Store) -> Result<Place, String> {
         let key = ObjectKey::new(&self.namespace, &self.name);
         let found = store.get(&GroupResource::new("", "services"), &key);
@@ -186,14 +187,42 @@ impl Service {
             .get("targetPort")
             .and_then(Value::as_u64)
             .and_then(|port| u16::try_from(port).ok());
-        match self.endpoint(store, name, target.unwrap_or(self.port)) {
+        match self.endpoint(store, name, target.unwrap_or(self.port))? {
             Some((address, port)) => Ok(place(&address, port)),
             None => Err(format!("no endpoints available for service {:?}", self.name)),
         }
     }
 
-    /// The first ready address of the service's slices, or of its endpoints.
-    fn endpoint(&self, store: &Store, port_name: &str, default_port: u16) -> Option<(String, u16)> {
+    /// The first ready address of the service's slices, or of its endpoints. A pod that stands for a port of this machine is there.
+    fn endpoint(
+        &self,
+        store: &Store,
+        port_name: &str,
+        default_port: u16,
+    ) -> Result<Option<(String, u16)>, String> {
+        let Some((address, port, pod)) = self.listed(store, port_name, default_port) else {
+            return Ok(None);
+        };
+        let key = ObjectKey::new(&self.namespace, &pod);
+        let pod = store.get(&GroupResource::new("", "pods"), &key);
+        let elsewhere = match pod {
+            Some(pod) => dialled(&pod.value, port).map_err(|error| error.to_string())?,
+            None => None,
+        };
+        Ok(Some(elsewhere.unwrap_or((address, port))))
+    }
+
+    /// The first ready address, its port, and the name of the pod that has it; empty if no pod does.
+    fn listed(&self, store: &Store, port_name: &str, default_port: u16) -> Option<(String, u16, String)> {
+        let pod_of = |endpoint: &Value| {
+            let target = endpoint.get("targetRef")?;
+            let is_pod = target.get("kind").and_then(Value::as_str) == Some("Pod");
+            target
+                .get("name")
+                .and_then(Value::as_str)
+                .filter(|_| is_pod)
+                .map(str::to_owned)
+        };
         let number = |ports: Option<&Value>| {
             let ports = ports.and_then(Value::as_array);
             let named = ports
@@ -222,15 +251,18 @@ impl Service {
                     .unwrap_or(true);
                 let address = endpoint.pointer("/addresses/0").and_then(Value::as_str);
                 if let (true, Some(address)) = (ready, address) {
-                    return Some((address.to_owned(), number(slice.value.get("ports"))));
+                    let pod = pod_of(endpoint).unwrap_or_default();
+                    return Some((address.to_owned(), number(slice.value.get("ports")), pod));
                 }
             }
         }
         let key = ObjectKey::new(&self.namespace, &self.name);
         let endpoints = store.get(&GroupResource::new("", "endpoints"), &key)?;
         let subset = endpoints.value.pointer("/subsets/0")?;
-        let address = subset.pointer("/addresses/0/ip").and_then(Value::as_str)?;
-        Some((address.to_owned(), number(subset.get("ports"))))
+        let first = subset.pointer("/addresses/0")?;
+        let address = first.get("ip").and_then(Value::as_str)?;
+        let pod = pod_of(first).unwrap_or_default();
+        Some((address.to_owned(), number(subset.get("ports")), pod))
     }
 }
 
@@ -248,6 +280,8 @@ pub(crate) async fn post(
         None => why,
     })?;
     let failed = |why: String| posted(&place.url, why);
+    // A webhook takes real time.
+    let _outside = connections.jumps.outside();
     // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
     let exchange = Box::pin(exchange(connections, &place, &config.bundle, document, timeout));
     match tokio::time::timeout(timeout, exchange).await {

@@ -1,9 +1,10 @@
 //! Connections to webhooks, kept open between calls as the real server keeps them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use client_kit::Jumps;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
 
@@ -36,12 +37,22 @@ impl Key {
 }
 
 /// The idle connections of a server.
-#[derive(Default)]
-pub(crate) struct Connections(Mutex<BTreeMap<Key, Vec<Sender>>>);
+pub(crate) struct Connections {
+    idle: Mutex<BTreeMap<Key, Vec<Sender>>>,
+    /// The jumps of time, which wait while a webhook is asked.
+    pub(super) jumps: Arc<Jumps>,
+}
 
 impl Connections {
+    pub(crate) fn new(jumps: &Arc<Jumps>) -> Self {
+        Self {
+            idle: Mutex::default(),
+            jumps: Arc::clone(jumps),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Vec<Sender>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An idle connection that is still open: the one that was used last.

@@ -34,7 +34,7 @@ impl PodWorker {
         let argv = strings(at(hook, "exec.command"));
         let process = self.processes.get(name);
         let run = process.map(|process| Arc::clone(&process.run));
-        let unknown_succeeds = process.is_some_and(|process| process.serves.is_some());
+        let unknown_succeeds = process.is_some_and(|process| process.serves.is_some() || process.is_outside);
         let (container, pod) = (name.to_owned(), Arc::clone(&self.pod));
         async move {
             if let Some(seconds) = sleep {

@@ -7,6 +7,7 @@ use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 use tokio::time::Instant;
 
+use super::dialled;
 use super::hooks::strings;
 use super::worker::{Gone, PodWorker};
 use crate::programs::{ProbeAnswer, Process, exec};
@@ -311,13 +312,17 @@ impl PodWorker {
             return match tokio::time::timeout(Duration::from_secs(seconds), run).await {
                 Ok((0, _)) => Ok(()),
                 // A program that is only known to serve has commands of its own.
-                Ok((127, _)) if process.serves.is_some() => Ok(()),
+                Ok((127, _)) if process.serves.is_some() || process.is_outside => Ok(()),
                 Ok((_, out)) => Err(out.text()),
                 Err(_) => Err(format!(
                     "command timed out: \"{}\" timed out after {seconds}s",
                     argv.join(" ")
                 )),
             };
+        }
+        if let Some(place) = self.place_of(name, spec) {
+            let _outside = self.kubelet.jumps.outside();
+            return dialled::ask(&place?, spec, Duration::from_secs(seconds)).await;
         }
         if process.run.listens {
             return match process.run.files.finds_page(path_of(spec)) {
@@ -344,6 +349,16 @@ impl PodWorker {
         }
         let address = format!("{ip}:{}", port("tcpSocket.port"));
         Err(format!("dial tcp {address}: connect: connection refused"))
+    }
+
+    /// Where a probe goes if the pod stands for a port of this machine.
+    fn place_of(&self, name: &str, spec: &Value) -> Option<Result<(String, u16), String>> {
+        let port = ["httpGet.port", "tcpSocket.port", "grpc.port"]
+            .into_iter()
+            .find_map(|field| at(spec, field))?;
+        let port = self.port_of(name, port).parse().ok()?;
+        let place = node_access::dialled(&self.pod, port);
+        place.map_err(|error| error.to_string()).transpose()
     }
 
     /// A port by number or by the name that the container gives it.

@@ -14,12 +14,13 @@ use super::backoff::{go_duration, go_fraction};
 use super::environment::expand;
 use super::events::field_path;
 use super::sync::Pass;
+use super::volumes::SHARED_MEMORY;
 use super::worker::{Gone, PodWorker};
 use crate::containers::{ContainerInfo, Handle, Place};
 use crate::images;
 use crate::programs::{
-    Exit, Files, ImageProgram, Launch, Surroundings, Volume, argv_of, document_root, launch, program_of,
-    task_of,
+    Exit, Files, ImageProgram, Launch, OutsideContainer, Surroundings, Volume, argv_of, document_root,
+    launch, program_of, task_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -352,6 +353,17 @@ impl PodWorker {
         if program.is_none() && image_program.is_none() && argv.is_none() && !is_registered {
             program = task_of(&self.pod, spec);
         }
+        let files = Files::with_mounts(mounts).with_pages(document_root(image));
+        let outside = self.kubelet.outside.as_ref().and_then(|programs| {
+            programs.program(&OutsideContainer {
+                pod: &self.pod,
+                spec,
+                command: words(spec, "command", &env),
+                args: words(spec, "args", &env),
+                env: &env,
+                files: &|| files.in_mounts(|path| path != SHARED_MEMORY),
+            })
+        });
         let hostname = at(&self.pod, "spec.hostname")
             .and_then(Value::as_str)
             .unwrap_or_else(|| self.pod.name());
@@ -362,10 +374,11 @@ impl PodWorker {
                 program,
                 argv,
                 image_program,
+                outside,
                 env,
                 hostname: hostname.to_owned(),
                 clock: Arc::clone(&self.kubelet.clock),
-                files: Files::with_mounts(mounts).with_pages(document_root(image)),
+                files,
                 stdin: flag("stdin"),
                 tty: flag("tty"),
                 stdin_once: flag("stdinOnce"),
@@ -412,13 +425,6 @@ impl PodWorker {
         if !ImageProgram::is_known(image) {
             return None;
         }
-        let words = |field: &str| -> Vec<String> {
-            let words = spec.get(field).and_then(Value::as_array).into_iter().flatten();
-            words
-                .filter_map(Value::as_str)
-                .map(|word| expand(word, env))
-                .collect()
-        };
         let mut seed = [0; 8];
         self.random.clone().fill(&mut seed);
         let surroundings = Surroundings {
@@ -426,7 +432,11 @@ impl PodWorker {
             clock: Arc::clone(&self.kubelet.clock),
             random: Seed(u64::from_le_bytes(seed)).random(),
         };
-        ImageProgram::of(&words("command"), words("args"), surroundings)
+        ImageProgram::of(
+            &words(spec, "command", env),
+            words(spec, "args", env),
+            surroundings,
+        )
     }
 
     async fn post_start(
@@ -476,6 +486,15 @@ impl PodWorker {
             },
         );
     }
+}
+
+/// The words of a container's `command` or `args`, with their variables filled in.
+fn words(spec: &Value, field: &str, env: &BTreeMap<String, String>) -> Vec<String> {
+    let words = spec.get(field).and_then(Value::as_array).into_iter().flatten();
+    words
+        .filter_map(Value::as_str)
+        .map(|word| expand(word, env))
+        .collect()
 }
 
 /// Whether a container is to run as root, and is not to, too.

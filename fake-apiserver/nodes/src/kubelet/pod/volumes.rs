@@ -13,16 +13,15 @@ use super::worker::PodWorker;
 use crate::programs::{Files, Volume};
 use crate::status::{items, name_of};
 
-/// How long the first retry of a mount waits, and the longest that any waits (the kubelet's).
+/// How long the first retry of a mount waits (the kubelet's).
 const MOUNT_DELAY_MIN: Duration = Duration::from_millis(500);
-const MOUNT_DELAY_MAX: Duration = Duration::from_secs(122);
 /// The least period between updates of the volumes of running containers; up to half as much is added (the kubelet's sync of a
 /// pod).
 const REFRESH_PERIOD_MS: u64 = 60_000;
 /// The ConfigMap in every namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Shared by all containers of a pod.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 impl PodWorker {
     /// Mounts the pod's volumes. False if one cannot be; then it is tried again later.
@@ -48,7 +47,7 @@ impl PodWorker {
         if !self.mounted {
             let delay = MOUNT_DELAY_MIN.saturating_mul(2_u32.saturating_pow(self.mount_tries));
             self.mount_tries = self.mount_tries.saturating_add(1);
-            self.retry_at = Some(Instant::now() + delay.min(MOUNT_DELAY_MAX));
+            self.retry_at = Some(Instant::now() + delay.min(self.timing().mount_retry_max));
         }
         self.mounted
     }

@@ -37,8 +37,6 @@ use machinery::types::rfc3339;
 const REWRITE_PERIOD_MS: u128 = 10_000;
 /// The period of the removal of things that are no longer needed (the kubelet's housekeeping: two seconds).
 const TIDY_PERIOD_MS: u128 = 2000;
-/// How long a failed pass waits for the next: this, and up to half as much more.
-const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// How long it waits at most for a container that has ended too often, and up to half as much more (the kubelet's resync).
 const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 
@@ -202,6 +200,7 @@ impl PodWorker {
             let running = self.running_names(|_| true);
             self.announce_stop(&running);
         }
+        self.kubelet.note_wait(&self.pod, None);
         self.kubelet.resized(self.pod.uid());
         self.processes.clear();
         self.kubelet.access.forget(self.pod.uid());
@@ -233,6 +232,7 @@ impl PodWorker {
             if let Some(eviction) = self.eviction.take().filter(|_| !self.record.failed) {
                 Box::pin(self.evict(&eviction)).await?;
             } else if self.record.over {
+                self.kubelet.note_wait(&self.pod, self.rewrite_at);
                 match self.rewrite_at {
                     Some(at) => self.until(at).await?,
                     None => self.inbox.changed().await.map_err(|_| Gone)?,
@@ -396,6 +396,7 @@ impl PodWorker {
             self.refresh_at,
         ];
         let due = times.into_iter().flatten().min();
+        self.kubelet.note_wait(&self.pod, due);
         tokio::select! {
             biased;
             changed = self.inbox.changed() => {
@@ -458,7 +459,7 @@ impl PodWorker {
     /// A pass has failed: the next one comes by itself, when a container may begin again that has ended too often if there is one.
     pub(super) fn retry_later(&mut self, waits_until: Option<Instant>) {
         let now = Instant::now();
-        let left = waits_until.map_or(RETRY_DELAY, |until| {
+        let left = waits_until.map_or(self.timing().retry, |until| {
             until.saturating_duration_since(now).min(RESYNC_PERIOD)
         });
         if let Some(waited) = self.run_timing().and_then(|run| run.waited)
