@@ -33,8 +33,14 @@ const CHANGES: [(&str, &str, &[&str]); 2] = [
     ),
     (
         "a validation rule to its tests' result",
-        "fake-apiserver/rules/src/validation/cron.rs",
-        &["test", "--package", "seatrial-rules", "--lib", "validation::cron"],
+        "fake-apiserver/rules/src/validation/flow_control.rs",
+        &[
+            "test",
+            "--package",
+            "seatrial-rules",
+            "--lib",
+            "validation::flow_control",
+        ],
     ),
 ];
 

@@ -233,8 +233,8 @@ async fn command_lines_of_openkruise_start_the_manager(#[case] line: &str, #[cas
     install(&client, (NAMESPACE, "kruise-daemon-config"), &gates)
         .await
         .expect("an installation");
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let of_secrets = namespaces.get("kruise-daemon-config").await;
+    let all: Api<Namespace> = Api::all(client.clone());
+    let of_secrets = all.get("kruise-daemon-config").await;
     of_secrets.expect("the namespace that jobs copy Secrets to");
     let environment = Environment::read(|name| match name {
         "POD_NAMESPACE" => Some(NAMESPACE.to_owned()),
