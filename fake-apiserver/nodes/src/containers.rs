@@ -124,16 +124,15 @@ impl Containers {
             term.send_replace(true);
         }
         let program = Arc::clone(&entry.handle.run);
+        let clock = Arc::clone(&program.clock);
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A container that has ended meanwhile, or whose pod is gone, takes no notice.
-            let _ = exits.unbounded_send((
-                run,
-                Exit {
-                    code,
-                    ..Exit::default()
-                },
-            ));
+            let exit = Exit {
+                code,
+                ..Exit::default()
+            };
+            let _ = exits.unbounded_send((run, exit.now(&clock)));
         });
         async move { program.logs.closed().await }.boxed()
     }

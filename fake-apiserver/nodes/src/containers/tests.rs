@@ -184,3 +184,19 @@ async fn the_stop_of_a_container_that_has_ended_is_over() {
     bed.containers.stop(ID, Duration::from_secs(30)).await;
     assert_eq!(tokio::time::Instant::now().elapsed(), Duration::ZERO);
 }
+
+/// The kubelet may hear of an end late, as while it waits for a hook of another container.
+#[rstest]
+#[case::serves(&[], 0)]
+#[case::ends_by_itself(&["sleep", "2"], 2)]
+#[tokio::test(start_paused = true)]
+async fn an_end_has_the_time_at_which_it_was(#[case] command: &[&str], #[case] at_s: i64) {
+    let mut bed = bed(command, json!({}));
+    if command.is_empty() {
+        drop(bed.containers.stop(ID, Duration::from_millis(1500)));
+    }
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let ended = bed.ends.next().await.map(|(_, exit)| exit.at);
+    let expect = Timestamp::from_second(at_s).ok().map(Some);
+    assert_eq!(ended, expect);
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use client_kit::SharedClock;
 use futures::channel::mpsc;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -30,6 +31,18 @@ pub(crate) struct Exit {
     /// Empty if it follows from the code.
     pub reason: String,
     pub message: String,
+    /// When it ended; none if that is now.
+    pub at: Option<Timestamp>,
+}
+
+impl Exit {
+    /// The same, of a program that ends now: whoever hears of it may be busy.
+    pub(crate) fn now(self, clock: &SharedClock) -> Self {
+        Self {
+            at: Some(clock.now_seconds()),
+            ..self
+        }
+    }
 }
 
 /// The program to run.
@@ -145,7 +158,7 @@ pub(crate) fn launch<K: Send + 'static>(
         let (term, asked) = watch::channel(false);
         process.term = Some(term);
         process.is_outside = true;
-        let logs = run.logs.clone();
+        let (logs, clock) = (run.logs.clone(), Arc::clone(&run.clock));
         let task = async move {
             let code = program(ContainerLog(logs.clone()), AskedToEnd(asked)).await;
             logs.close();
@@ -153,7 +166,7 @@ pub(crate) fn launch<K: Send + 'static>(
                 code,
                 ..Exit::default()
             };
-            let _ = exits.unbounded_send((key, exit));
+            let _ = exits.unbounded_send((key, exit.now(&clock)));
         };
         process.task = Some(tokio::spawn(task));
         return process;
@@ -174,14 +187,14 @@ pub(crate) fn launch<K: Send + 'static>(
                 };
                 run.logs.close();
                 // The worker may be gone; then nobody wants to know.
-                let _ = exits.unbounded_send((key, exit));
+                let _ = exits.unbounded_send((key, exit.now(&run.clock)));
             };
             process.task = Some(tokio::spawn(task));
         }
         (None, Some(program), _) => {
             let (term, mut asked) = watch::channel(false);
             process.term = Some(term);
-            let logs = run.logs.clone();
+            let (logs, clock) = (run.logs.clone(), Arc::clone(&run.clock));
             let task = async move {
                 let code = tokio::select! {
                     biased;
@@ -194,7 +207,7 @@ pub(crate) fn launch<K: Send + 'static>(
                     code,
                     ..Exit::default()
                 };
-                let _ = exits.unbounded_send((key, exit));
+                let _ = exits.unbounded_send((key, exit.now(&clock)));
             };
             process.task = Some(tokio::spawn(task));
         }
@@ -218,13 +231,11 @@ pub(crate) fn launch<K: Send + 'static>(
             let task = async move {
                 let code = shell.run_argv(&argv, &streams).await;
                 run.logs.close();
-                let _ = exits.unbounded_send((
-                    key,
-                    Exit {
-                        code,
-                        ..Exit::default()
-                    },
-                ));
+                let exit = Exit {
+                    code,
+                    ..Exit::default()
+                };
+                let _ = exits.unbounded_send((key, exit.now(&run.clock)));
             };
             process.task = Some(tokio::spawn(task));
         }
@@ -271,6 +282,7 @@ async fn scripted(
             code: ending.code,
             reason: ending.reason.clone(),
             message: ending.message.clone(),
+            at: None,
         }).unwrap_or_default(),
         () = asked => Exit { code: program.term_code, ..Exit::default() },
     }

@@ -450,7 +450,8 @@ impl PodWorker {
             Some(process) if exit.message.is_empty() => self.termination_message(name, process, exit.code),
             _ => exit.message,
         };
-        let at = rfc3339(self.kubelet.clock.now_seconds());
+        let at = exit.at.unwrap_or_else(|| self.kubelet.clock.now_seconds());
+        let at = rfc3339(at);
         let reason = match (exit.reason.is_empty(), exit.code) {
             (true, 0) => "Completed".to_owned(),
             (true, _) => "Error".to_owned(),
