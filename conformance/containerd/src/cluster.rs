@@ -99,7 +99,10 @@ async fn daemon_token(client: &Client) -> Result<String, Failure> {
             Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &kind),
             None => Api::all_with(client.clone(), &kind),
         };
-        api.create(&PostParams::default(), &object).await?;
+        // The manager's installation has the namespace of Secrets, too.
+        let params = PatchParams::apply("containerd-proof").force();
+        api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+            .await?;
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
     let request = TokenRequest {
