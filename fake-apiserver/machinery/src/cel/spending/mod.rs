@@ -4,7 +4,7 @@
 //! only where that may be too much is it counted, part by part: the interpreter evaluates each part with the values of the parts
 //! inside of it.
 //!
-//! [`most`] is the look at sizes, [`meter`] counts, [`costs`] has the costs of calls.
+//! `most` is the look at sizes, `meter` counts, `costs` has the costs of calls.
 
 mod costs;
 mod meter;
