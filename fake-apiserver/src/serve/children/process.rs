@@ -318,10 +318,22 @@ async fn copy(out: Option<impl AsyncRead + Unpin>, err: Option<impl AsyncRead + 
     tokio::join!(copy_one(out, log), copy_one(err, log));
 }
 
+/// Writes whole lines, so that those of the two streams are not within each other; a long one is written in parts.
 async fn copy_one(stream: Option<impl AsyncRead + Unpin>, log: &ContainerLog) {
     let Some(mut stream) = stream else { return };
-    let mut buffer = vec![0; READ_BYTES];
+    let (mut buffer, mut line) = (vec![0; READ_BYTES], Vec::new());
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-        log.write(buffer.get(..count).unwrap_or_default());
+        line.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        let end = line.iter().rposition(|byte| *byte == b'\n');
+        let end = match end {
+            Some(end) => end + 1,
+            None if line.len() >= READ_BYTES => line.len(),
+            None => continue,
+        };
+        log.write(line.get(..end).unwrap_or_default());
+        line.drain(..end);
+    }
+    if !line.is_empty() {
+        log.write(&line);
     }
 }
