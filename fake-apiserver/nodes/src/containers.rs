@@ -128,11 +128,7 @@ impl Containers {
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A container that has ended meanwhile, or whose pod is gone, takes no notice.
-            let exit = Exit {
-                code,
-                ..Exit::default()
-            };
-            let _ = exits.unbounded_send((run, exit.now(&clock)));
+            let _ = exits.unbounded_send((run, Exit::now(code, &clock)));
         });
         async move { program.logs.closed().await }.boxed()
     }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use self::edit_commands::{awk, sed};
 use self::file_commands::{cat, dd, find, ls, mkdir, move_or_copy, rm, rmdir, touch};
 use self::system_commands::{ps, stat, uptime};
-use self::text_commands::{base64, basename, cut, dirname, expr, sort, tr, uniq};
+use self::text_commands::{Options, base64, basename, cut, dirname, expr, sort, tr, uniq};
 use super::files::{FileError, resolve};
 use super::shell::{Shell, Streams};
 use super::tar::{self, tar};
@@ -152,12 +152,18 @@ pub(super) fn call(name: &str) -> Option<Builtin> {
 pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
     let files = arguments.iter().filter(|text| !text.starts_with('-')).count();
     let dash = arguments.iter().any(|text| text == "-");
-    match base_name(name) {
+    let name = base_name(name);
+    match name {
         "cat" | "wc" => files == 0 || dash,
-        "sort" | "uniq" | "base64" | "cut" => !names_a_file(arguments) || dash,
+        "sort" | "uniq" | "base64" | "cut" => Options::read(name, arguments).operands.is_empty() || dash,
+        // The program comes first.
+        "sed" | "awk" => {
+            let options = Options::read(name, arguments);
+            options.operands.len() <= usize::from(!options.has('e')) || dash
+        }
         "tr" => true,
-        // The first is the pattern, or the program.
-        "grep" | "sed" | "awk" => files <= 1 || dash,
+        // The first is the pattern.
+        "grep" => files <= 1 || dash,
         "head" | "tail" => {
             let counts = arguments
                 .iter()
@@ -170,16 +176,6 @@ pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
         "tar" => tar::reads_input(arguments),
         _ => false,
     }
-}
-
-/// Whether an argument is neither an option nor the value of one.
-fn names_a_file(arguments: &[String]) -> bool {
-    let mut after_option = false;
-    arguments.iter().any(|argument| {
-        let is_value = std::mem::take(&mut after_option);
-        after_option = matches!(argument.as_str(), "-k" | "-t" | "-d" | "-f" | "-c" | "-b" | "-w");
-        !is_value && !argument.starts_with('-')
-    })
 }
 
 /// Whether an unknown command is taken for a program that serves.

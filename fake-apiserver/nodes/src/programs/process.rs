@@ -36,11 +36,12 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// The same, of a program that ends now: whoever hears of it may be busy.
-    pub(crate) fn now(self, clock: &SharedClock) -> Self {
+    /// The end of a program now: whoever hears of it may be busy.
+    pub(crate) fn now(code: i32, clock: &SharedClock) -> Self {
         Self {
+            code,
             at: Some(clock.now_seconds()),
-            ..self
+            ..Self::default()
         }
     }
 }
@@ -162,11 +163,7 @@ pub(crate) fn launch<K: Send + 'static>(
         let task = async move {
             let code = program(ContainerLog(logs.clone()), AskedToEnd(asked)).await;
             logs.close();
-            let exit = Exit {
-                code,
-                ..Exit::default()
-            };
-            let _ = exits.unbounded_send((key, exit.now(&clock)));
+            let _ = exits.unbounded_send((key, Exit::now(code, &clock)));
         };
         process.task = Some(tokio::spawn(task));
         return process;
@@ -187,7 +184,11 @@ pub(crate) fn launch<K: Send + 'static>(
                 };
                 run.logs.close();
                 // The worker may be gone; then nobody wants to know.
-                let _ = exits.unbounded_send((key, exit.now(&run.clock)));
+                let exit = Exit {
+                    at: Some(run.clock.now_seconds()),
+                    ..exit
+                };
+                let _ = exits.unbounded_send((key, exit));
             };
             process.task = Some(tokio::spawn(task));
         }
@@ -203,11 +204,7 @@ pub(crate) fn launch<K: Send + 'static>(
                     Ok(_) = asked.wait_for(|asked| *asked) => TERMINATED,
                 };
                 logs.close();
-                let exit = Exit {
-                    code,
-                    ..Exit::default()
-                };
-                let _ = exits.unbounded_send((key, exit.now(&clock)));
+                let _ = exits.unbounded_send((key, Exit::now(code, &clock)));
             };
             process.task = Some(tokio::spawn(task));
         }
@@ -231,11 +228,7 @@ pub(crate) fn launch<K: Send + 'static>(
             let task = async move {
                 let code = shell.run_argv(&argv, &streams).await;
                 run.logs.close();
-                let exit = Exit {
-                    code,
-                    ..Exit::default()
-                };
-                let _ = exits.unbounded_send((key, exit.now(&run.clock)));
+                let _ = exits.unbounded_send((key, Exit::now(code, &run.clock)));
             };
             process.task = Some(tokio::spawn(task));
         }

@@ -139,6 +139,11 @@ fn clock() -> SharedClock {
     0,
     " 00:00:00 up 0 min,  0 users,  load average: 0.00, 0.00, 0.00\n"
 )]
+#[case(
+    "printf 'b\\nb\\n' > /f; uniq -c /f; sed -e s/b/c/ /f; base64 -w 2 /f",
+    0,
+    "      2 b\nc\nc\nYg\npi\nCg\n==\n"
+)]
 #[case("seq 3 | tee /tmp/x >/dev/null; head -n 1 /tmp/x", 0, "1\n")]
 #[tokio::test(start_paused = true)]
 async fn scripts(#[case] script: &str, #[case] code: i32, #[case] output: &str) {
@@ -194,4 +199,25 @@ async fn a_busy_loop_lets_time_pass() {
     )
     .await;
     assert!(ended.is_err());
+}
+
+/// Whether a command reads its input: one that names a file does not, whatever values its options have.
+#[rstest]
+#[case("uniq -c", true)]
+#[case("uniq -c f", false)]
+#[case("sort -t : -k 2", true)]
+#[case("sort -t : -k 2 f", false)]
+#[case("cut -d : -f 1", true)]
+#[case("cut -d: -f1 f", false)]
+#[case("sed s/a/b/", true)]
+#[case("sed -e s/a/b/", true)]
+#[case("sed -e s/a/b/ f", false)]
+#[case("awk -F : {print}", true)]
+#[case("awk {print} f", false)]
+#[case("tr a b", true)]
+#[case("base64 -d -", true)]
+fn inputs(#[case] command: &str, #[case] expected: bool) {
+    let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    let (name, arguments) = words.split_first().expect("a command");
+    assert_eq!(super::super::builtins::reads_input(name, arguments), expected);
 }

@@ -183,7 +183,7 @@ fn edited(lines: &[String], edits: &[Edit], quiet: bool) -> String {
 }
 
 pub(super) fn sed(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "e");
+    let options = Options::read("sed", call.arguments);
     let mut files = options.operands.clone();
     let mut scripts: Vec<&str> = options
         .given
@@ -224,7 +224,7 @@ pub(super) fn sed(call: &mut Call<'_>) -> i32 {
 
 /// A program of `awk` that prints: `[/PATTERN/] {print [WORD [, WORD]...]}`.
 pub(super) fn awk(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "F");
+    let options = Options::read("awk", call.arguments);
     let Some((program, files)) = options.operands.split_first() else {
         return call.complain("awk: no program");
     };

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Call;
 
-/// The letters of options that have a value of their own.
+/// The options and operands of a command.
 pub(super) struct Options<'a> {
     /// In order: a letter, and its value if it has one.
     pub(super) given: Vec<(char, &'a str)>,
@@ -15,7 +15,16 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn read(arguments: &'a [String], with_value: &str) -> Self {
+    /// The options of a command.
+    pub(super) fn read(command: &str, arguments: &'a [String]) -> Self {
+        let with_value = match command {
+            "awk" => "F",
+            "base64" => "w",
+            "cut" => "dfcb",
+            "sed" => "e",
+            "sort" => "kt",
+            _ => "",
+        };
         let mut out = Self {
             given: Vec::new(),
             operands: Vec::new(),
@@ -76,7 +85,7 @@ fn leading_number(line: &str) -> f64 {
 }
 
 pub(super) fn sort(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "kt");
+    let options = Options::read("sort", call.arguments);
     let mut lines = match lines_of(call, &options.operands, "sort") {
         Ok(lines) => lines,
         Err(code) => return code,
@@ -124,7 +133,7 @@ pub(super) fn sort(call: &mut Call<'_>) -> i32 {
 }
 
 pub(super) fn uniq(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "");
+    let options = Options::read("uniq", call.arguments);
     let lines = match lines_of(call, &options.operands, "uniq") {
         Ok(lines) => lines,
         Err(code) => return code,
@@ -159,7 +168,7 @@ fn ranges(list: &str) -> Option<Vec<(usize, usize)>> {
 }
 
 pub(super) fn cut(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "dfcb");
+    let options = Options::read("cut", call.arguments);
     let characters = options.value('c').or_else(|| options.value('b'));
     let Some(ranges) = characters.or_else(|| options.value('f')).and_then(ranges) else {
         return call.complain("cut: expected a list of bytes, characters, or fields");
@@ -218,7 +227,7 @@ fn set_of(text: &str) -> Vec<char> {
 }
 
 pub(super) fn tr(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "");
+    let options = Options::read("tr", call.arguments);
     let sets: Vec<Vec<char>> = options.operands.iter().map(|text| set_of(text)).collect();
     let Some(first) = sets.first() else {
         return call.complain("tr: missing operand");
@@ -245,7 +254,7 @@ pub(super) fn tr(call: &mut Call<'_>) -> i32 {
 }
 
 pub(super) fn base64(call: &mut Call<'_>) -> i32 {
-    let options = Options::read(call.arguments, "w");
+    let options = Options::read("base64", call.arguments);
     let Ok(content) = call.input(&options.operands, "base64") else {
         return 1;
     };
