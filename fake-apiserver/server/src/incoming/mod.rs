@@ -2,6 +2,7 @@
 
 pub(crate) mod kind_check;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use machinery::go_json;
@@ -253,9 +254,13 @@ const STRICT_ERRORS_MAX: usize = 100;
 /// one where it is again. Other complaints stay before them.
 pub(crate) fn in_order(complaints: &mut [String], document: &[u8]) {
     let order = go_json::order(document);
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, path) in order.iter().enumerate() {
+        places.entry(path).or_default().push(place);
+    }
     let place = |path: &str, before: usize| {
-        let mut places = order.iter().enumerate().filter(|(_, other)| *other == path);
-        places.nth(before).map_or(order.len(), |(place, _)| place + 1)
+        let found = places.get(path).and_then(|places| places.get(before));
+        found.map_or(order.len(), |place| place + 1)
     };
     complaints.sort_by_cached_key(|complaint| {
         let path = complaint.strip_suffix('"').unwrap_or(complaint);
