@@ -19,6 +19,9 @@ use crate::pods::pod::{self, Pod};
 use crate::pods::revision;
 use crate::pods::{PodAction, PodRef};
 
+/// How many actions a pass has at most. Each is some KiB until it is carried out, and the next pass goes on with the others.
+const ACTIONS_MAX: usize = 1_000;
+
 /// The pods to look after, and what their owner says of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Care<'a> {
@@ -61,10 +64,16 @@ pub(crate) struct Refresh {
     pub(crate) requeue: Option<Duration>,
 }
 
-/// Moves each pod on: its update in place, its lifecycle, its labels.
+/// Moves pods on: their updates in place, their lifecycles, their labels. Where too many wait for that, nothing is updated before
+/// all have moved.
 pub(crate) fn plan(care: &Care<'_>) -> Refresh {
     let mut refresh = Refresh::default();
     for pod in care.pods {
+        if refresh.actions.len() >= ACTIONS_MAX {
+            refresh.modifies = true;
+            refresh.requeue = Some(Duration::ZERO);
+            break;
+        }
         one(care, pod, &mut refresh);
     }
     refresh
@@ -231,5 +240,37 @@ pub(crate) fn shortest(one: Option<Duration>, other: Option<Duration>) -> Option
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::pods::test_pods::TestPod;
+
+    #[rstest]
+    #[case::all_at_once(3, (3, None))]
+    #[case::as_many_as_a_pass_may(ACTIONS_MAX, (ACTIONS_MAX, None))]
+    #[case::one_more(ACTIONS_MAX + 1, (ACTIONS_MAX, Some(Duration::ZERO)))]
+    fn a_pass_moves_so_many_pods_on(#[case] pods: usize, #[case] expected: (usize, Option<Duration>)) {
+        let pods: Vec<Arc<CachedPod>> = (0..pods)
+            .map(|number| TestPod::new(&format!("p{number}")).state(state::PREPARING_NORMAL))
+            .map(|pod| Arc::new(pod.build().into()))
+            .collect();
+        let refresh = plan(&Care {
+            pods: &pods,
+            lifecycle: None,
+            update_revision: "r",
+            now: Timestamp::UNIX_EPOCH,
+            ways: Ways {
+                template_hash: false,
+                normal_once_scheduled: true,
+                updated_without_hook: false,
+            },
+        });
+        assert!(refresh.modifies);
+        assert_eq!((refresh.actions.len(), refresh.requeue), expected);
     }
 }
