@@ -13,10 +13,26 @@ impl Coster<'_> {
         target: Option<&IdedExpr>,
     ) -> Option<Call> {
         let args = call.args.as_slice();
-        let name = call.func_name.as_str();
-        let one = Some(Call::of(Range::of(1)));
-        match (name, target, args) {
+        match (call.func_name.as_str(), target, args) {
             ("check", ..) => Some(Call::of(Range::of(350_000))),
+            ("_==_", _, [left, right]) => match (self.ty(left), self.ty(right)) {
+                (Ty::Named(a), Ty::Named(b)) if a == b && *a != "kubernetes.URL" => {
+                    Some(Call::of(Range::of(1)))
+                }
+                _ => None,
+            },
+            _ => self
+                .of_lists(call, overload, target)
+                .or_else(|| self.of_texts(call, target))
+                .or_else(|| self.of_parsed(call, overload, target)),
+        }
+    }
+
+    /// The functions of lists.
+    fn of_lists(&mut self, call: &CallExpr, overload: &str, target: Option<&IdedExpr>) -> Option<Call> {
+        let args = call.args.as_slice();
+        let name = call.func_name.as_str();
+        match (name, target, args) {
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(list), _) => {
                 let size = self.size_or_unknown(list);
                 let Ty::List(items) = self.ty(list).clone() else {
@@ -65,6 +81,14 @@ impl Coster<'_> {
                 let factor = if texts { 2.0 + TEXT } else { 2.0 };
                 Some(made_list(factor, size.times(size)))
             }
+            _ => None,
+        }
+    }
+
+    /// The functions of texts.
+    fn of_texts(&mut self, call: &CallExpr, target: Option<&IdedExpr>) -> Option<Call> {
+        let args = call.args.as_slice();
+        match (call.func_name.as_str(), target, args) {
             ("url", _, [text]) => {
                 let size = self.size_or_unknown(text);
                 Some(Call::sized(size.scaled(TEXT), size))
@@ -116,6 +140,16 @@ impl Coster<'_> {
                     },
                 ))
             }
+            _ => None,
+        }
+    }
+
+    /// The functions of addresses, quantities, versions and formats, which are read from texts.
+    fn of_parsed(&mut self, call: &CallExpr, overload: &str, target: Option<&IdedExpr>) -> Option<Call> {
+        let args = call.args.as_slice();
+        let name = call.func_name.as_str();
+        let one = Some(Call::of(Range::of(1)));
+        match (name, target, args) {
             ("ip", ..) if overload == "cidr_ip" => one,
             ("isCanonical", _, [text]) => Some(Call::of(self.size_or_unknown(text).scaled(2.0 * TEXT))),
             (
@@ -168,10 +202,6 @@ impl Coster<'_> {
                 | "getQuery",
                 ..,
             ) => one,
-            ("_==_", _, [left, right]) => match (self.ty(left), self.ty(right)) {
-                (Ty::Named(a), Ty::Named(b)) if a == b && *a != "kubernetes.URL" => one,
-                _ => None,
-            },
             _ => None,
         }
     }
