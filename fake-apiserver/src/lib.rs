@@ -20,13 +20,16 @@
 #[cfg(feature = "cli")]
 pub mod cli;
 mod cluster;
+mod metrics_api;
 pub mod serve;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};
 pub use machinery::status::ApiError;
 pub use machinery::{patch, types};
 pub use pod_rules::field_error::{self, FieldError};
-pub use server::{ResponseBody, Server, Webhook, WebhookHandler, WebhookKind, WebhookRule, faults};
+pub use server::{
+    Extension, ResponseBody, Server, Webhook, WebhookHandler, WebhookKind, WebhookRule, faults,
+};
 /// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
 pub use shared_json;
 pub use {controllers, nodes, pki, store};

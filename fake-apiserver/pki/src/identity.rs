@@ -164,7 +164,7 @@ impl Identity {
     }
 }
 
-fn name(common_name: &str, organization: Option<&str>) -> DistinguishedName {
+pub(crate) fn name(common_name: &str, organization: Option<&str>) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     if let Some(organization) = organization {
         name.push(DnType::OrganizationName, organization);

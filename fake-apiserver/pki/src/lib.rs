@@ -5,11 +5,13 @@
 
 mod authority;
 mod der;
+mod front_proxy;
 mod identity;
 mod request;
 mod subject;
 
 pub use authority::{Authority, Terms};
+pub use front_proxy::{FRONT_PROXY, FrontProxy};
 pub use identity::{CertificateError, Identity};
 pub use request::{Names, Request, of_pem};
 pub use subject::{Subject, subject};

@@ -5,10 +5,13 @@
 //! `http::service` → `message::request` (the target) → `faults` (if a test asked) → `message::decode` → `rest` (the verb) →
 //! `admission` → types (defaults, schema) → rules → store → `encode`.
 //!
+//! A group that another server answers leaves this way before the verb: `aggregation` passes the request on.
+//!
 //! **Invariant:** it knows no kubelet, no scheduler and no controller: they are clients. It reaches a node by a trait
 //! ([`node_access::NodeAccess`]).
 
 mod admission;
+mod aggregation;
 mod authn;
 mod authz;
 mod commit_errors;
@@ -33,6 +36,7 @@ mod server;
 mod tokens;
 mod webhook_client;
 
+pub use aggregation::Extension;
 pub use authn::Peer;
 pub use local_webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use message::body::ResponseBody;

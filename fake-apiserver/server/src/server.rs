@@ -9,10 +9,12 @@ use client_kit::{Jumps, ObjectClient, Random, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use machinery::types::rfc3339;
 use node_access::NodeAccess;
+use pki::FrontProxy;
 use pod_rules::FieldError;
 use shared_json::Value;
 use store::Store;
 
+use crate::aggregation::{Aggregation, Checks, Extension, check_all};
 use crate::expiry::{Expiry, expire_events};
 use crate::faults::Faults;
 use crate::history::retire_history;
@@ -51,6 +53,7 @@ pub(crate) struct ServerState {
     pub(crate) request_counts: RequestCounts,
     pub(crate) jumps: Arc<Jumps>,
     pub(crate) pages: Pages,
+    pub(crate) aggregation: Arc<Aggregation>,
     /// How many watches go over sockets.
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
@@ -90,6 +93,7 @@ impl Server {
             request_counts: RequestCounts::default(),
             jumps,
             pages: Pages::default(),
+            aggregation: Arc::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
@@ -155,6 +159,33 @@ impl Server {
     /// Answers requests for a path that Kubernetes does not have. The authorizer is asked about the path, as about any other.
     pub fn add_page(&self, path: &str, page: Page) {
         self.state.pages.add(path, page);
+    }
+
+    /// Puts an API server of this process behind a Service: an APIService that names the Service passes requests on to it. The
+    /// Service need not exist. Each request has its user in the headers `X-Remote-User`, `X-Remote-Group` and `X-Remote-Extra-…`.
+    pub fn add_extension(&self, namespace: &str, service: &str, extension: Extension) {
+        self.state
+            .aggregation
+            .add_extension(namespace, service, extension);
+    }
+
+    /// Shows a certificate to the API servers that APIServices name. The first one that is given stays.
+    pub fn show_to_extensions(&self, proxy: Arc<FrontProxy>) {
+        self.state.aggregation.show(proxy);
+    }
+
+    /// Asks the API servers that APIServices name whether they answer, and writes that into the statuses of the APIServices, until
+    /// dropped.
+    #[must_use]
+    pub fn check_extensions(&self) -> BoxFuture<'static, ()> {
+        let state = &self.state;
+        Box::pin(check_all(Checks {
+            store: Arc::clone(&state.store),
+            aggregation: Arc::clone(&state.aggregation),
+            jumps: Arc::clone(&state.jumps),
+            clock: Arc::clone(&state.clock),
+            client: self.objects_named("kube-apiserver"),
+        }))
     }
 
     /// Draws uids anew, for a server that goes on after it was stopped: those that it drew before are taken.

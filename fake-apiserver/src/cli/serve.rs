@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use client_kit::{Clock as _, SystemClock};
 use futures::future::BoxFuture;
+use pki::FrontProxy;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -54,6 +55,9 @@ pub struct Serve {
     /// Leaves out the default StorageClass `standard`.
     #[arg(long)]
     no_default_storage_class: bool,
+    /// Leaves out the API `metrics.k8s.io`, which is there as long as there are nodes, as if metrics-server was installed.
+    #[arg(long)]
+    no_metrics_api: bool,
     /// How long things take on the nodes: as quick as the machine, or what a kubelet with containerd takes.
     #[arg(long, value_enum, default_value = "quick")]
     timing: Pace,
@@ -144,6 +148,10 @@ impl Serve {
             false => Some(Arc::new(Identity::generate(&[address.ip()])?)),
         };
         let authority = identity.as_ref().and_then(|identity| identity.authority());
+        let front_proxy = match &identity {
+            Some(_) => Some(Arc::new(FrontProxy::generate()?)),
+            None => None,
+        };
         let transport = Transport {
             identity,
             tokens: options.token,
@@ -157,6 +165,8 @@ impl Serve {
             .images(images.clone())
             .controller_set(options.controllers)
             .authority(authority)
+            .front_proxy(front_proxy)
+            .metrics_api(!options.no_metrics_api && !names.is_empty())
             .event_life(options.event_ttl)
             .system_objects(true)
             .default_storage_class(!options.no_default_storage_class)

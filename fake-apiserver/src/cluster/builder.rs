@@ -16,7 +16,7 @@ use nodes::{
     Containers, Disks, ImageRegistry, Kubelet, NodeSpec, OutsidePrograms, PodTimings, Scheduler, Switch,
     Timing,
 };
-use pki::Authority;
+use pki::{Authority, FrontProxy};
 use server::{EVENT_LIFE, Server, Webhook};
 use shared_json::Value;
 use store::{Journal, Store};
@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
 use super::flow_control::maintain;
-use super::{Cluster, ControllerSet, Trace};
+use super::{Cluster, ControllerSet, Trace, front_proxy};
+use crate::metrics_api;
 
 /// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
@@ -37,6 +38,7 @@ const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 pub struct ClusterBuilder {
     seed: Seed,
     authority: Option<Arc<Authority>>,
+    front_proxy: Option<Arc<FrontProxy>>,
     event_life: Duration,
     start: Timestamp,
     nodes: Vec<NodeSpec>,
@@ -57,6 +59,7 @@ pub struct ClusterBuilder {
     quick: bool,
     storage_class: bool,
     agenda: bool,
+    metrics_api: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -64,6 +67,7 @@ impl Default for ClusterBuilder {
         Self {
             seed: Seed(0),
             authority: None,
+            front_proxy: None,
             event_life: EVENT_LIFE,
             start: Timestamp::from_second(DEFAULT_START_SECOND).unwrap_or(Timestamp::UNIX_EPOCH),
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
@@ -84,6 +88,7 @@ impl Default for ClusterBuilder {
             quick: false,
             storage_class: false,
             agenda: false,
+            metrics_api: false,
         }
     }
 }
@@ -234,6 +239,20 @@ impl ClusterBuilder {
         self
     }
 
+    /// The certificate that the server shows to the API servers that APIServices name. Their ConfigMap
+    /// `kube-system/extension-apiserver-authentication` is there then; without it there is none.
+    pub fn front_proxy(mut self, proxy: Option<Arc<FrontProxy>>) -> Self {
+        self.front_proxy = proxy;
+        self
+    }
+
+    /// Whether the API `metrics.k8s.io` is there, as with metrics-server: the figures are those of the annotations
+    /// `metrics.fake-apiserver/cpu` and `metrics.fake-apiserver/memory` of pods.
+    pub fn metrics_api(mut self, serve: bool) -> Self {
+        self.metrics_api = serve;
+        self
+    }
+
     /// How often each node renews its Lease. By default never, and there is none: a node counts as alive until
     /// [`Cluster::disconnect_node`] cuts it off, and its heartbeats cost nothing.
     pub fn heartbeats(mut self, period: Duration) -> Self {
@@ -297,7 +316,15 @@ impl ClusterBuilder {
         if self.storage_class && !again {
             self.objects.insert(0, default_storage_class());
         }
+        if self.metrics_api {
+            let objects = metrics_api::install(&server, Arc::clone(&clock));
+            self.objects.extend(objects);
+        }
         bootstrap(&client, &self.objects, again).await?;
+        if let Some(proxy) = &self.front_proxy {
+            front_proxy::publish(&client, self.authority.as_deref(), proxy).await?;
+            server.show_to_extensions(Arc::clone(proxy));
+        }
         if self.system_objects {
             system_objects(&server);
         }
@@ -308,6 +335,7 @@ impl ClusterBuilder {
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         tasks.spawn(server.expire_events(self.event_life));
         tasks.spawn(server.retire_history());
+        tasks.spawn(server.check_extensions());
         if self.system_objects {
             tasks.spawn(maintain(server.client_named("kube-apiserver")));
         }

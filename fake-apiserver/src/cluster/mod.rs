@@ -4,6 +4,7 @@ mod bootstrap;
 mod builder;
 mod error;
 mod flow_control;
+mod front_proxy;
 mod selection;
 mod trace;
 

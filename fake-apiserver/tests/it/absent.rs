@@ -41,27 +41,6 @@ fn what_is_taken_as_it_comes() {
     });
 }
 
-/// The real server shows whether such a service answers, and forwards requests for the group to it.
-#[test]
-fn servers_behind_services_are_not_asked() {
-    simulate(|| async {
-        let cluster = Cluster::builder().start().await.expect("a cluster");
-        let path = "/apis/apiregistration.k8s.io/v1/apiservices";
-        let service = json!({
-            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.example.com"},
-            "spec": {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
-                "service": {"name": "s", "namespace": "default"}},
-        });
-        let (code, answer) = request(&cluster, "POST", path, &service).await;
-        assert_eq!(code, 201, "{answer}");
-        cluster.run_for(Duration::from_secs(5)).await;
-        let (_, answer) = request(&cluster, "GET", &format!("{path}/v1.example.com"), &Value::Null).await;
-        assert_eq!(answer["status"], json!({}));
-        let (code, _) = request(&cluster, "GET", "/apis/example.com/v1", &Value::Null).await;
-        assert_eq!(code, 404);
-    });
-}
-
 /// The real authorizer lets a node list services, too, whatever its cluster role says.
 #[test]
 fn nodes_may_what_their_role_says_besides() {

@@ -2,6 +2,7 @@
 
 mod absent;
 mod account_rows;
+mod aggregation;
 mod autoscaling;
 mod binding_rows;
 mod budget_rows;

@@ -25,6 +25,7 @@ use super::fairness::{self, Class};
 use super::health::health;
 use super::metrics::metrics;
 use super::streams;
+use crate::aggregation::{self, Asker, Ways};
 use crate::authn::{self, Peer, User};
 use crate::authz::{self, Act};
 use crate::discovery;
@@ -171,6 +172,19 @@ async fn handle(
     }
     let user = admit(&server, head, (&path, &target), &params, noted)?;
     let body = received(&server.state.jumps, head, body).await?;
+    if let Some(found) = aggregation::of_path(&server.state.store, &path, own_groups(&server)) {
+        let asker = Asker {
+            head,
+            user: &user,
+            body: Bytes::copy_from_slice(&body),
+        };
+        let answer = aggregation::forward(ways(&server), &found, asker).await;
+        return if fate.lose_answer {
+            Err(ApiError::timed_out())
+        } else {
+            Ok(answer)
+        };
+    }
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
@@ -211,6 +225,20 @@ async fn handle(
         Target::OpenApiV2 => Ok(open_api_v2(&server, head)),
         Target::OpenApiV3(path) => Ok(open_api_v3(&server, head, &path)),
         other => described(&server, head, &other, is_pretty(&params, agent)),
+    }
+}
+
+/// Tells the groups that this server answers whatever is registered for them.
+fn own_groups(server: &Server) -> impl Fn(&str) -> bool + Copy + '_ {
+    move |group| server.state.registry.is_builtin_group(group)
+}
+
+/// The ways to the servers behind APIServices.
+fn ways(server: &Server) -> Ways<'_> {
+    Ways {
+        store: &server.state.store,
+        aggregation: &server.state.aggregation,
+        jumps: &server.state.jumps,
     }
 }
 
@@ -255,7 +283,11 @@ fn open_api_v2(server: &Server, head: &Parts) -> Response<ResponseBody> {
 
 fn open_api_v3(server: &Server, head: &Parts, path: &str) -> Response<ResponseBody> {
     let query = head.uri.query().unwrap_or_default();
-    match openapi::v3(&server.state.registry, path) {
+    let found = openapi::v3(&server.state.registry, path).map(|found| match path {
+        "" => found.changed(|index| aggregation::add_open_api(index, &server.state.aggregation)),
+        _ => found,
+    });
+    match found {
         Some(_) if !path.is_empty() && !openapi::takes_v3(header(head, &ACCEPT)) => {
             respond::silent(StatusCode::NOT_ACCEPTABLE)
         }
@@ -586,17 +618,29 @@ fn manager(params: &Params, user_agent: &str) -> String {
 
 /// The answers that concern no object.
 fn document(server: &Server, target: &Target, accepted: Accepted) -> Option<Value> {
-    let registry = &server.state.registry;
+    let (registry, store, own) = (&server.state.registry, &server.state.store, own_groups(server));
     match target {
         Target::Version => Some(discovery::version()),
         Target::CoreVersions if accepted.aggregated => Some(discovery::aggregated(registry, true)),
         Target::CoreVersions => Some(discovery::core_versions()),
-        Target::Groups if accepted.aggregated => Some(discovery::aggregated(registry, false)),
-        Target::Groups => Some(discovery::group_list(registry)),
-        Target::Group(group) => discovery::group(registry, group),
+        Target::Groups if accepted.aggregated => {
+            let mut document = discovery::aggregated(registry, false);
+            aggregation::add_resources(&mut document, store, &server.state.aggregation, own);
+            Some(document)
+        }
+        Target::Groups => {
+            let mut list = discovery::group_list(registry);
+            aggregation::add_groups(&mut list, store, own);
+            Some(list)
+        }
+        Target::Group(group) => aggregation::with_group(discovery::group(registry, group), store, group, own),
         Target::GroupVersion(group, version) => discovery::resource_list(registry, group, version),
         Target::OpenIdConfiguration => Some(TokenSigner::configuration()),
-        Target::Root => Some(discovery::root_paths(registry)),
+        Target::Root => {
+            let mut index = discovery::root_paths(registry);
+            aggregation::add_paths(&mut index, store, own);
+            Some(index)
+        }
         _ => None,
     }
 }

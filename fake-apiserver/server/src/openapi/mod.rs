@@ -11,6 +11,7 @@ mod v2;
 mod v3;
 
 use bytes::Bytes;
+use shared_json::Value;
 
 use crate::resources::Registry;
 
@@ -20,6 +21,22 @@ pub(crate) struct Document {
     pub content_type: &'static str,
     /// A text that changes when the document does.
     pub hash: String,
+}
+
+impl Document {
+    /// The same with a change; `change` says whether it has made one.
+    pub(crate) fn changed(self, change: impl FnOnce(&mut Value) -> bool) -> Self {
+        let mut value: Value = shared_json::from_slice(&self.bytes).unwrap_or_default();
+        if !change(&mut value) {
+            return self;
+        }
+        let text = value.to_string();
+        Self {
+            hash: hash([text.as_str()]),
+            bytes: Bytes::from(text),
+            content_type: self.content_type,
+        }
+    }
 }
 
 /// The answer of `/openapi/v3` and the paths below it: the index, or a document by its path (`apis/apps/v1`).
@@ -65,7 +82,7 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use shared_json::{Value, json};
+    use shared_json::json;
 
     use super::*;
 

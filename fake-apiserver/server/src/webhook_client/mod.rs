@@ -4,6 +4,7 @@ mod pool;
 mod tls;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -22,10 +23,12 @@ use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-pub(crate) use pool::Connections;
-use pool::{Key, Sender};
+use pool::Key;
+pub(crate) use pool::{Connections, Sender};
+pub(crate) use tls::{Trust, client_config};
 
 use crate::message::TYPE_META;
 
@@ -41,17 +44,18 @@ pub(crate) struct ClientConfig {
     bundle: Vec<u8>,
 }
 
+/// A port of a Service, and a path there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Service {
-    namespace: String,
-    name: String,
-    path: String,
-    port: u16,
+pub(crate) struct Service {
+    pub namespace: String,
+    pub name: String,
+    pub path: String,
+    pub port: u16,
 }
 
 /// The address to connect to, the path, and the name that the certificate must be for.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     address: String,
     port: u16,
     /// The URL as errors show it, without the timeout.
@@ -146,7 +150,10 @@ impl Service {
     }
 
     /// A service is where its endpoints are, or where the pods behind them say that they are: nothing else forwards to them here.
-    fn place(&self, store: &Store) -> Result<Place, String> {
+    ///
+    /// # Errors
+    /// Without such a Service, port or address.
+    pub(crate) fn place(&self, store: &Store) -> Result<Place, String> {
         let key = ObjectKey::new(&self.namespace, &self.name);
         let found = store.get(&GroupResource::new("", "services"), &key);
         let Some(service) = found else {
@@ -292,7 +299,7 @@ pub(crate) async fn post(
     }
 }
 
-enum Failure {
+pub(crate) enum Failure {
     Transport(String),
     Answer(String),
 }
@@ -318,7 +325,10 @@ async fn exchange(
     };
     // A kept connection may have been closed meanwhile: that is seen when it is used.
     let answer = match kept {
-        None | Some(Err(Broken::Unanswered(_))) => answered(connect(place, bundle).await?, request()?).await,
+        None | Some(Err(Broken::Unanswered(_))) => {
+            let tls = client_config(Trust::Bundle(bundle), None).map_err(Failure::Answer)?;
+            answered(connect(place, tls).await?, request()?).await
+        }
         Some(answer) => answer,
     };
     let (sender, head, body) = answer.map_err(|broken| Failure::Transport(broken.to_string()))?;
@@ -339,7 +349,7 @@ async fn exchange(
 }
 
 /// Host and port as the address of a connection.
-fn target(place: &Place) -> String {
+pub(crate) fn target(place: &Place) -> String {
     if place.address.contains(':') {
         format!("[{}]:{}", place.address, place.port)
     } else {
@@ -348,8 +358,7 @@ fn target(place: &Place) -> String {
 }
 
 /// Opens a connection, which a task of its own drives.
-async fn connect(place: &Place, bundle: &[u8]) -> Result<Sender, Failure> {
-    let tls = tls::client_config(bundle).map_err(Failure::Answer)?;
+pub(crate) async fn connect(place: &Place, tls: Arc<rustls::ClientConfig>) -> Result<Sender, Failure> {
     let dialled = |why: &str| Failure::Transport(format!("dial tcp {}: {why}", target(place)));
     let stream = TcpStream::connect((place.address.as_str(), place.port))
         .await

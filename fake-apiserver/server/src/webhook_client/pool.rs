@@ -14,7 +14,7 @@ use super::Place;
 const IDLE_MAX: usize = 25;
 
 /// The client's end of a connection.
-pub(super) type Sender = SendRequest<Full<Bytes>>;
+pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
 /// The place that a connection goes to, and the authorities by which its certificate was verified.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,8 @@
-//! Verification of a webhook's certificate against the bundle in its configuration.
+//! The client's side of TLS: which certificates of a webhook or another API server are trusted, and which one is shown to it.
 
 use std::sync::Arc;
 
+use pki::FrontProxy;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::CryptoProvider;
@@ -21,35 +22,84 @@ fn is_about_the_issuer(error: &CertificateError) -> bool {
     }
 }
 
-/// The client's side of TLS for a bundle of authorities in PEM.
+/// The certificates of a server that are trusted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Trust<'a> {
+    /// Those that the authorities of this bundle in PEM have signed.
+    Bundle(&'a [u8]),
+    /// All.
+    All,
+}
+
+/// The client's side of TLS: `shown` is the certificate that it shows, if any.
 ///
 /// # Errors
 /// If there is no certificate in the bundle that can be used.
-pub(super) fn client_config(bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn client_config(
+    trust: Trust<'_>,
+    shown: Option<&FrontProxy>,
+) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let authorities: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(bundle)
-        .filter_map(Result::ok)
-        .collect();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(authorities.iter().cloned());
-    if roots.is_empty() {
-        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
-    }
-    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .build()
-        .map_err(|error| error.to_string())?;
-    let verifier = Bundle {
-        authorities,
-        inner,
-        provider: Arc::clone(&provider),
+    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+        Trust::Bundle(bundle) => Arc::new(Bundle::of(bundle, &provider)?),
+        Trust::All => Arc::new(Anything(Arc::clone(&provider))),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(verifier);
+    let config = match shown {
+        None => config.with_no_client_auth(),
+        Some(proxy) => {
+            let (certificate, key) = proxy.certificate();
+            config
+                .with_client_auth_cert(vec![certificate], key)
+                .map_err(|error| error.to_string())?
+        }
+    };
     Ok(Arc::new(config))
+}
+
+/// Takes every certificate; the server must still have its key.
+#[derive(Debug)]
+struct Anything(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// Checks as usual, but for one thing: Go trusts a certificate that is itself in the bundle, whether it is an authority's own
@@ -60,6 +110,27 @@ struct Bundle {
     authorities: Vec<CertificateDer<'static>>,
     inner: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
+}
+
+impl Bundle {
+    fn of(bundle: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+        let authorities: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(bundle)
+            .filter_map(Result::ok)
+            .collect();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(authorities.iter().cloned());
+        if roots.is_empty() {
+            return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+        }
+        let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            authorities,
+            inner,
+            provider: Arc::clone(provider),
+        })
+    }
 }
 
 impl ServerCertVerifier for Bundle {
