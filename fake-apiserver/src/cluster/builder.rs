@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
 use super::flow_control::maintain;
-use super::{Cluster, ControllerSet, Trace, front_proxy};
+use super::{Cluster, ControllerSet, Trace, front_proxy, registrations};
 use crate::metrics_api;
 
 /// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
@@ -338,6 +338,7 @@ impl ClusterBuilder {
         tasks.spawn(server.check_extensions());
         if self.system_objects {
             tasks.spawn(maintain(server.client_named("kube-apiserver")));
+            tasks.spawn(registrations::maintain(server.clone()));
         }
         if self.controllers.has_service_accounts() {
             let bundle = self.authority.as_ref().and_then(|authority| authority.pem());

@@ -5,6 +5,7 @@ mod builder;
 mod error;
 mod flow_control;
 mod front_proxy;
+mod registrations;
 mod selection;
 mod trace;
 

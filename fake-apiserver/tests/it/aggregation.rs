@@ -206,6 +206,29 @@ fn nothing_is_left_of_a_registration_that_is_deleted() {
     });
 }
 
+#[test]
+fn a_served_cluster_registers_definitions() {
+    simulate(|| async {
+        let builder = Cluster::builder().nodes(0).system_objects(true);
+        let cluster = builder.start().await.expect("a cluster");
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"}, "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+            ]},
+        });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        assert_eq!(request(&cluster, "POST", definitions, &definition).await.0, 201);
+        cluster.run_for(Duration::from_secs(1)).await;
+        assert_eq!(condition(&cluster).await["reason"], "Local");
+        let path = format!("{definitions}/things.example.com");
+        assert_eq!(request(&cluster, "DELETE", &path, &Value::Null).await.0, 200);
+        cluster.run_for(Duration::from_secs(1)).await;
+        let path = format!("{API_SERVICES}/v1.example.com");
+        assert_eq!(request(&cluster, "GET", &path, &Value::Null).await.0, 404);
+    });
+}
+
 /// The reasons and texts of kube-aggregator.
 #[rstest]
 #[case::no_service(&[], "ServiceNotFound", "service/s in \"default\" is not present")]
