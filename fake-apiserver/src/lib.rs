@@ -29,4 +29,4 @@ pub use pod_rules::field_error::{self, FieldError};
 pub use server::{ResponseBody, Server, Webhook, WebhookHandler, WebhookKind, WebhookRule, faults};
 /// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
 pub use shared_json;
-pub use {controllers, nodes, pki, store};
+pub use {controllers, network, nodes, pki, store};

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
+use network::Network;
 use nodes::{ImageRegistry, Switch, renew_lease};
 pub use selection::{ControllerSet, UnknownController};
 use server::Server;
@@ -59,6 +60,7 @@ pub struct Cluster {
     names: SharedNames,
     seed: Seed,
     images: ImageRegistry,
+    network: Network,
     trace: Option<Arc<Trace>>,
     /// The connections of the nodes, by name.
     switches: BTreeMap<String, Switch>,
@@ -147,6 +149,12 @@ impl Cluster {
     #[must_use]
     pub fn images(&self) -> &ImageRegistry {
         &self.images
+    }
+
+    /// The network of nodes and pods, and its faults.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Every commit so far, if [`ClusterBuilder::trace`] was asked for.
