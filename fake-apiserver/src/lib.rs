@@ -32,4 +32,4 @@ pub use server::{
 };
 /// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
 pub use shared_json;
-pub use {controllers, nodes, pki, store};
+pub use {controllers, network, nodes, pki, store};

@@ -15,10 +15,12 @@ mod images;
 mod kubelet;
 mod link;
 mod mail;
+mod nic;
 mod node;
 mod pressure;
 mod programs;
 mod scheduler;
+mod service_proxy;
 mod status;
 mod timing;
 
@@ -30,6 +32,8 @@ pub use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
 pub use link::Switch;
+pub use network;
+pub use nic::DialError;
 pub use node::{NodeSpec, Taint};
 pub use node_access::{DIAL, NodeAccess};
 pub use programs::{
@@ -37,4 +41,5 @@ pub use programs::{
     Program, Ran, Reply,
 };
 pub use scheduler::Scheduler;
+pub use service_proxy::ServiceProxy;
 pub use timing::{PodTimings, RunTiming, Timing};

@@ -2,12 +2,16 @@
 //!
 //! (tokio's `watch` would do, and takes a third of a kibibyte for many receivers at once.)
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared_json::Value;
+use shared_json::{Text, Value};
 use tokio::sync::Notify;
 
 use super::pressure::Eviction;
+
+/// The mailboxes of a node, by the pod's uid.
+pub(super) type Mailboxes = Arc<Mutex<BTreeMap<Text, Mailbox>>>;
 
 /// The contents of a pod worker's mailbox.
 #[derive(Clone)]

@@ -7,7 +7,8 @@ use client_kit::SystemClock;
 
 use super::files::node_specs;
 use super::{Failure, HEARTBEAT, Pace, stop};
-use crate::nodes::{Disks, Kubelet, Scheduler};
+use crate::network::Network;
+use crate::nodes::{Disks, Kubelet, Scheduler, ServiceProxy};
 
 /// Gives any API server simulated nodes, until stopped.
 #[derive(Debug, clap::Args)]
@@ -50,6 +51,8 @@ impl Nodes {
             tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());
         }
         let (seed, disks) = (client_kit::Seed(options.seed), Disks::default());
+        let network = Network::new(seed);
+        tasks.spawn(ServiceProxy::new(client.clone(), &network).run());
         let (nodes, images) = node_specs(options.node_config.as_deref(), options.count)?;
         for spec in nodes {
             let (name, images) = (spec.name.clone(), images.clone());
@@ -62,6 +65,7 @@ impl Nodes {
                 options.timing.timing(),
             )
             .with_disks(disks.clone())
+            .with_network(&network)
             .with_heartbeat(HEARTBEAT);
             tasks.spawn(async move {
                 if let Err(error) = kubelet.run().await {

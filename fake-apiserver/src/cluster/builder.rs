@@ -12,9 +12,10 @@ use controllers::{
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use network::Network;
 use nodes::{
-    Containers, Disks, ImageRegistry, Kubelet, NodeSpec, OutsidePrograms, PodTimings, Scheduler, Switch,
-    Timing,
+    Containers, Disks, ImageRegistry, Kubelet, NodeSpec, OutsidePrograms, PodTimings, Scheduler,
+    ServiceProxy, Switch, Timing,
 };
 use pki::{Authority, FrontProxy};
 use server::{EVENT_LIFE, Server, Webhook};
@@ -374,7 +375,9 @@ impl ClusterBuilder {
                 .run(),
             );
         }
+        let network = Network::new(self.seed);
         if !self.nodes.is_empty() {
+            tasks.spawn(ServiceProxy::new(server.client_named("kube-proxy"), &network).run());
             tasks.spawn(
                 Scheduler::new(server.objects_named("kube-scheduler"), Arc::clone(&clock))
                     .with_placements(self.placements)
@@ -397,6 +400,7 @@ impl ClusterBuilder {
             )
             .with_switch(&switch)
             .with_disks(disks.clone())
+            .with_network(&network)
             .with_pod_timings(Arc::clone(&pod_timings))
             .with_containers(self.containers.clone())
             .with_outside(self.outside.clone())
@@ -421,6 +425,7 @@ impl ClusterBuilder {
             names,
             seed: self.seed,
             images: self.images,
+            network,
             trace,
             switches,
             heartbeat: self.heartbeat,

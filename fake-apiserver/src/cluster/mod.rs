@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
+use network::Network;
 use nodes::{ImageRegistry, Switch, renew_lease};
 pub use selection::{ControllerSet, UnknownController};
 use server::Server;
@@ -61,6 +62,7 @@ pub struct Cluster {
     names: SharedNames,
     seed: Seed,
     images: ImageRegistry,
+    network: Network,
     trace: Option<Arc<Trace>>,
     /// The connections of the nodes, by name.
     switches: BTreeMap<String, Switch>,
@@ -149,6 +151,12 @@ impl Cluster {
     #[must_use]
     pub fn images(&self) -> &ImageRegistry {
         &self.images
+    }
+
+    /// The network of nodes and pods, and its faults.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Every commit so far, if [`ClusterBuilder::trace`] was asked for.

@@ -37,6 +37,7 @@ mod metrics;
 mod mirror_rows;
 mod namespace_rows;
 mod needs_rows;
+mod network_rows;
 mod nodes;
 mod nominations;
 mod oom_rows;

@@ -26,7 +26,7 @@ const ROOTS: [&str; 3] = [
 pub(crate) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
     let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
     let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
-    run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
+    run.listens() && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
 }
 
 /// Joins a connection with one to a port of this machine, for which the pod stands, until that one ends.
@@ -38,6 +38,12 @@ pub(crate) async fn join((host, port): &(String, u16), stream: DuplexStream) -> 
         }
         _ => format!("dial tcp {host}:{port}: {error}"),
     })?;
+    carry(other, stream).await;
+    Ok(())
+}
+
+/// Carries the bytes of both directions, until the program on this machine is done.
+pub(crate) async fn carry(other: TcpStream, stream: DuplexStream) {
     let (mut from_client, mut to_client) = tokio::io::split(stream);
     let (mut from_program, mut to_program) = tokio::io::split(other);
     let there = async {
@@ -55,7 +61,6 @@ pub(crate) async fn join((host, port): &(String, u16), stream: DuplexStream) -> 
     if let Err(error) = result {
         tracing::debug!(%error, "carry a connection");
     }
-    Ok(())
 }
 
 /// Answers the requests of one connection: with a page of the program's script, a file, or else the pod's name and the request.

@@ -1,35 +1,65 @@
 //! The kubelet's port: the services of a node that an API server asks for (logs, commands, ports).
 //!
-//! [`logs`] are the logs of a container, [`forward`] is the server on its ports; commands are sessions of [`programs`].
+//! [`logs`] are the logs of a container, [`forward`] is the server on its ports; commands are sessions of [`programs`]. [`machine`] is the
+//! node on the network, and [`kubelet_service`] answers on the kubelet's own port there.
 
 mod forward;
+mod kubelet_service;
 mod logs;
+mod machine;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
+use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use machinery::meta::ObjectMeta as _;
+use network::Connection;
 use node_access::{LogQuery, NodeAccess, Refused, Session, Wants, dialled};
-use shared_json::Value;
+use shared_json::{Text, Value};
 use tokio::io::DuplexStream;
 
 use super::by_name::ByName;
+use super::mail::Mailboxes;
 use super::programs::{self, Output, Run};
-use super::status::items;
 
 use forward::join;
 pub(super) use forward::{listens, serve};
+pub(crate) use machine::{Bound, NodePlace};
 
 /// A simulated kubelet's port. Clones lead to the same node.
 #[derive(Clone, Default)]
-pub struct KubeletPort(Arc<Mutex<Pods>>);
+pub struct KubeletPort(Arc<Port>);
 
-/// By the pod's uid, and the container's name.
-type Pods = BTreeMap<Box<str>, ByName<Runs>>;
+#[derive(Default)]
+struct Port {
+    pods: Mutex<Pods>,
+    /// The pods that have addresses of their own.
+    addresses: Mutex<BTreeMap<Ipv4Addr, Text>>,
+    /// The ports on which programs listen, by the pod's uid.
+    bound: Mutex<Listeners>,
+    /// The node's pods, in their newest versions.
+    mailboxes: OnceLock<Mailboxes>,
+    place: OnceLock<NodePlace>,
+}
+
+/// Listeners by uid and port.
+type Listeners = BTreeMap<(Text, u16), mpsc::UnboundedSender<Connection>>;
+
+/// By the pod's uid.
+type Pods = BTreeMap<Box<str>, Pod>;
+
+/// A pod that has containers.
+#[derive(Default)]
+struct Pod {
+    /// None if it shares the node's.
+    address: Option<Ipv4Addr>,
+    containers: ByName<Runs>,
+}
 
 /// The runs of a container that are still known.
 struct Runs {
@@ -41,15 +71,50 @@ struct Runs {
 
 impl KubeletPort {
     fn lock(&self) -> MutexGuard<'_, Pods> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_addresses(&self) -> MutexGuard<'_, BTreeMap<Ipv4Addr, Text>> {
+        self.0.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_bound(&self) -> MutexGuard<'_, Listeners> {
+        self.0.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees the node's pods in these mailboxes.
+    pub(super) fn see(&self, mailboxes: &Mailboxes) {
+        self.0.mailboxes.get_or_init(|| Arc::clone(mailboxes));
+    }
+
+    /// Takes its place on the network.
+    pub(super) fn settle(&self, place: NodePlace) {
+        self.0.place.get_or_init(|| place);
+    }
+
+    pub(super) fn place(&self) -> Option<&NodePlace> {
+        self.0.place.get()
+    }
+
+    /// A pod is about to run, at this address.
+    pub(super) fn arrived(&self, pod: &Value, address: &str) {
+        let own = Self::own_address(pod, address);
+        if let Some(own) = own {
+            self.lock_addresses().insert(own, pod.meta_text("uid"));
+        }
+        let mut pods = self.lock();
+        match pods.get_mut(pod.uid()) {
+            Some(known) => known.address = own,
+            None => pods.entry(pod.uid().into()).or_default().address = own,
+        }
     }
 
     /// A container runs, for the first time or again.
     pub(super) fn started(&self, uid: &str, container: &str, id: &str, run: Arc<Run>) {
         let mut pods = self.lock();
         let containers = match pods.get_mut(uid) {
-            Some(containers) => containers,
-            None => pods.entry(uid.into()).or_default(),
+            Some(pod) => &mut pod.containers,
+            None => &mut pods.entry(uid.into()).or_default().containers,
         };
         let previous = containers.remove(container).map(|runs| runs.current.logs.clone());
         let runs = Runs {
@@ -62,15 +127,21 @@ impl KubeletPort {
 
     /// A pod is gone.
     pub(super) fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        let Some(pod) = self.lock().remove(uid) else {
+            return;
+        };
+        let Some(address) = pod.address else { return };
+        let mut addresses = self.lock_addresses();
+        // Another pod may have the address by now.
+        if addresses.get(&address).is_some_and(|owner| owner == uid) {
+            addresses.remove(&address);
+        }
     }
 
     /// The container's program, if it runs, and the container's id.
     fn running(&self, pod: &Value, container: &str) -> Result<(Arc<Run>, String), Refused> {
         let pods = self.lock();
-        let runs = pods
-            .get(pod.uid())
-            .and_then(|containers| containers.get(container));
+        let runs = pods.get(pod.uid()).and_then(|pod| pod.containers.get(container));
         match runs {
             Some(runs) if !runs.current.is_over() => Ok((Arc::clone(&runs.current), runs.id.clone())),
             _ => Err(Refused::NoContainer(container.to_owned())),
@@ -86,9 +157,7 @@ impl NodeAccess for KubeletPort {
         query: &LogQuery,
     ) -> Result<BoxStream<'static, Bytes>, Refused> {
         let pods = self.lock();
-        let runs = pods
-            .get(pod.uid())
-            .and_then(|containers| containers.get(container));
+        let runs = pods.get(pod.uid()).and_then(|pod| pod.containers.get(container));
         let output = match runs {
             None => return Err(Refused::BadRequest(not_started(pod, container))),
             Some(runs) if query.previous => runs.previous.clone().ok_or_else(|| {
@@ -130,12 +199,15 @@ impl NodeAccess for KubeletPort {
         if let Some(place) = elsewhere {
             return join(&place, stream).await;
         }
-        let listener = items(pod, "containers").iter().find_map(|spec| {
-            let name = spec.get("name").and_then(Value::as_str)?;
-            let (run, _) = self.running(pod, name).ok()?;
-            forward::listens(&run, spec, port).then_some((run, name))
-        });
-        let Some((run, name)) = listener else {
+        let sender = self.lock_bound().get(&(pod.meta_text("uid"), port)).cloned();
+        if let Some(sender) = sender {
+            let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let connection = Connection { from: local(port.wrapping_add(30_000)), to: local(port), stream };
+            // A program that ends just now drops the connection.
+            let _ = sender.unbounded_send(connection);
+            return Ok(());
+        }
+        let Some((run, who)) = self.listener(pod, port) else {
             let uid = pod.uid();
             return Err(format!(
                 "error forwarding port {port} to pod {uid}, uid : failed to execute portforward in network namespace \
@@ -144,7 +216,6 @@ impl NodeAccess for KubeletPort {
                  found "
             ));
         };
-        let who = format!("pod: {}/{}\ncontainer: {name}\n", pod.namespace(), pod.name());
         forward::serve(run, who, stream).await;
         Ok(())
         }

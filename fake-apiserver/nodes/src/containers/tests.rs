@@ -7,6 +7,9 @@ use shared_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
+use network::Variables;
+
+use crate::nic::Nic;
 use crate::programs::{Files, Launch, Process, Ran, launch};
 
 const ADDRESS: &str = "10.0.0.1";
@@ -32,6 +35,8 @@ fn bed(command: &[&str], spec: Value) -> Bed {
             image_program: None,
             env: BTreeMap::from([("CFG".to_owned(), "one".to_owned())]),
             hostname: "p".to_owned(),
+            nic: Nic::default(),
+            links: Variables::default(),
             clock,
             files: Files::with_mounts(Vec::new()),
             stdin: false,

@@ -20,12 +20,13 @@ use kube::core::{ApiResource, GroupVersionKind};
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::placement::{Count, Insufficient, amounts, insufficient, requests};
 use machinery::types::rfc3339;
+use network::Network;
 use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use pod::PodWorker;
 
-use crate::access::KubeletPort;
+use crate::access::{KubeletPort, NodePlace};
 use crate::admission::{self, Refusal};
 use crate::containers::Containers;
 use crate::critical_pods;
@@ -33,7 +34,7 @@ use crate::disks::Disks;
 use crate::heartbeat;
 use crate::images::ImageRegistry;
 use crate::link::{Connected, Switch};
-use crate::mail::Mailbox;
+use crate::mail::{Mailbox, Mailboxes};
 use crate::node::NodeSpec;
 use crate::pressure::{self, Shortage};
 use crate::programs::OutsidePrograms;
@@ -78,7 +79,7 @@ pub struct Kubelet {
     /// Its shortages, as its conditions show them.
     shortage: Mutex<Shown>,
     /// The pods here, by uid.
-    pods: Mutex<BTreeMap<Text, Mailbox>>,
+    pods: Mailboxes,
     /// How many pods have come.
     arrivals: AtomicU64,
     /// Those whose resize waits for room, by uid.
@@ -111,6 +112,8 @@ impl Kubelet {
         let recorder = EventRecorder::new(objects.clone(), "kubelet", Some(&spec.name), clock.clone())
             .with_reporting(true);
         let seed = seed.fork("kubelet").fork(&spec.name);
+        let (access, pods) = (KubeletPort::default(), Mailboxes::default());
+        access.see(&pods);
         Self {
             client: objects.client().clone(),
             objects,
@@ -121,7 +124,7 @@ impl Kubelet {
             timing,
             pod_timings: Arc::default(),
             recorder,
-            access: KubeletPort::default(),
+            access,
             containers: None,
             outside: None,
             jumps: Arc::default(),
@@ -133,7 +136,7 @@ impl Kubelet {
             heartbeat: None,
             connected: Connected::always(),
             shortage: Mutex::default(),
-            pods: Mutex::default(),
+            pods,
             arrivals: AtomicU64::default(),
             waiting: Mutex::default(),
             pulling: tokio::sync::Mutex::default(),
@@ -196,6 +199,24 @@ impl Kubelet {
     #[must_use]
     pub fn with_jumps(mut self, jumps: &Arc<Jumps>) -> Self {
         self.jumps = Arc::clone(jumps);
+        self
+    }
+
+    /// The network that the node and its pods are on. Without one, programs reach nobody.
+    #[must_use]
+    pub fn with_network(self, network: &Network) -> Self {
+        let place = NodePlace {
+            network: network.downgrade(),
+            address: self.spec.address.clone(),
+        };
+        self.access.settle(place);
+        let spec = &self.spec;
+        network.attach(
+            &spec.name,
+            &spec.address,
+            &spec.pod_network,
+            Arc::new(self.access.clone()),
+        );
         self
     }
 

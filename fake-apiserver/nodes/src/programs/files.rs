@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::nic::Nic;
+
 /// The largest size of a file; bytes beyond it are lost.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// How many files a tree may have.
@@ -67,7 +69,7 @@ impl Volume {
 }
 
 /// The files of a container: a root of its own and volumes mounted over it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Files {
     /// Made at the first access: most containers never make one.
     root: Arc<OnceLock<Volume>>,
@@ -75,6 +77,8 @@ pub(crate) struct Files {
     mounts: Vec<(String, Volume)>,
     /// The path of the page that the image brings.
     page: Option<String>,
+    /// The pod's network, for the files in `/etc` that tell of it.
+    nic: Option<Nic>,
 }
 
 impl Default for Files {
@@ -153,6 +157,7 @@ impl Files {
             root: Arc::default(),
             mounts,
             page: None,
+            nic: None,
         };
         // What is mounted below another mount is below a directory there.
         for (path, _) in &files.mounts {
@@ -168,6 +173,12 @@ impl Files {
     pub(crate) fn with_pages(mut self, folder: Option<&str>) -> Self {
         let page = folder.map(|folder| format!("{folder}{INDEX}"));
         self.page = page.filter(|page| self.mounted(page).is_none());
+        self
+    }
+
+    /// The files of a container on a network: `/etc` tells of it.
+    pub(crate) fn with_network(mut self, nic: &Nic) -> Self {
+        self.nic = Some(nic.clone());
         self
     }
 
@@ -192,6 +203,10 @@ impl Files {
             let mut tree = Tree(own.map(|path| (path, None)).collect());
             if let Some(page) = &self.page {
                 tree.0.insert(page.clone(), Some(STOCK_PAGE.to_vec()));
+            }
+            let told = self.nic.iter().flat_map(Nic::files);
+            for (path, content) in told.filter(|(path, _)| self.mounted(path).is_none()) {
+                tree.0.insert(path.to_owned(), Some(content));
             }
             Volume {
                 tree: Arc::new(Mutex::new(tree)),

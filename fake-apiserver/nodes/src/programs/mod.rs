@@ -2,7 +2,7 @@
 //!
 //! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
 //! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files and [`pipe`] its
-//! input and output; [`image_program`] has the programs of images that are known by name; [`outside`] those that run elsewhere; [`session`] is a client's command in a
+//! input and output; [`web`] are the commands that use the network; [`image_program`] has the programs of images that are known by name; [`outside`] those that run elsewhere; [`session`] is a client's command in a
 //! container, or its attachment to a running program.
 
 mod arith;
@@ -18,6 +18,7 @@ mod script;
 mod session;
 mod shell;
 mod tar;
+mod web;
 
 pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
@@ -29,3 +30,4 @@ pub(super) use script::{argv_of, document_root, program_of, task_of};
 pub use session::Ran;
 pub(super) use session::{attach, exec_session, run_to_end};
 pub(super) use shell::exec;
+pub(super) use web::{HttpReply, exchange};

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client_kit::SharedClock;
 use futures::channel::mpsc;
 use jiff::Timestamp;
+use network::Variables;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -17,6 +19,7 @@ use super::outside::{AskedToEnd, ContainerLog, OutsideProgram};
 use super::pipe::Output;
 use super::script::{ExitScript, Program};
 use super::shell::{Shell, Streams};
+use crate::nic::Nic;
 
 /// A program prints at most so often.
 const LOG_PERIOD_MS_MIN: u64 = 10;
@@ -58,6 +61,10 @@ pub(crate) struct Launch {
     pub outside: Option<OutsideProgram>,
     pub env: BTreeMap<String, String>,
     pub hostname: String,
+    /// The pod's network.
+    pub nic: Nic,
+    /// The variables of Services.
+    pub links: Variables,
     pub clock: SharedClock,
     pub files: Files,
     /// Whether it reads the input of attached clients, and whether that is a terminal.
@@ -95,14 +102,26 @@ pub(crate) struct Run {
     pub hostname: String,
     pub clock: SharedClock,
     pub program: Option<Program>,
-    /// Whether it answers on its ports: a program of the shell does not.
-    pub listens: bool,
+    pub nic: Nic,
+    pub links: Variables,
+    /// Whether it answers on its ports: a program of the shell does only while it runs a server.
+    listens: AtomicBool,
 }
 
 impl Run {
     /// Whether the program has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.logs.is_closed()
+    }
+
+    /// Whether it answers on its ports.
+    pub(crate) fn listens(&self) -> bool {
+        self.listens.load(Ordering::Relaxed)
+    }
+
+    /// It begins or ends to answer on its ports.
+    pub(super) fn set_listens(&self, listens: bool) {
+        self.listens.store(listens, Ordering::Relaxed);
     }
 }
 
@@ -144,7 +163,11 @@ pub(crate) fn launch<K: Send + 'static>(
         env: launch.env,
         hostname: launch.hostname,
         clock: launch.clock,
-        listens: launch.argv.is_none() || launch.program.is_some() || launch.outside.is_some(),
+        nic: launch.nic,
+        links: launch.links,
+        listens: AtomicBool::new(
+            launch.argv.is_none() || launch.program.is_some() || launch.outside.is_some(),
+        ),
         program: launch.program,
     });
     let mut process = Process {
@@ -211,14 +234,7 @@ pub(crate) fn launch<K: Send + 'static>(
         (None, None, Some(argv)) => {
             let (term, asked) = watch::channel(false);
             process.term = Some(term);
-            let mut shell = Shell::new(
-                run.files.clone(),
-                run.env.clone(),
-                &run.hostname,
-                Arc::clone(&run.clock),
-                asked,
-                true,
-            );
+            let mut shell = Shell::of_run(&run, asked, true);
             let mut streams = Streams::into_one(&run.logs);
             if let Some(input) = &run.input {
                 streams.input = input.clone();

@@ -6,7 +6,7 @@ use machinery::meta::string_map;
 use serde::Deserialize;
 use shared_json::Value;
 
-use super::builtins;
+use super::{builtins, web};
 
 /// The annotation that scripts a container: this, and the container's name. Its value is a [`Program`] as JSON.
 const ANNOTATION: &str = "program.fake-apiserver/";
@@ -153,7 +153,9 @@ pub(crate) fn program_of(pod: &Value, container: &str) -> Option<Program> {
 
 /// Whether every container has this command.
 pub(super) fn is_command(name: &str) -> bool {
-    SHELL_WORDS.contains(&builtins::base_name(name)) || builtins::call(name).is_some()
+    SHELL_WORDS.contains(&builtins::base_name(name))
+        || web::is_command(builtins::base_name(name))
+        || builtins::call(name).is_some()
 }
 
 /// The command that the shell is to run for a container; none for a program that serves until it is stopped.

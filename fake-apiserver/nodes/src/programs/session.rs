@@ -177,7 +177,7 @@ pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants:
 
 /// Runs a command in the container of a program, and gives its exit code. The error is the node's text about a container `id` that does
 /// not have the command.
-async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Result<i32, String> {
+async fn command(run: &Arc<Run>, id: &str, argv: &[String], streams: &Streams) -> Result<i32, String> {
     let reply = run
         .program
         .as_ref()
@@ -192,14 +192,7 @@ async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Res
         return Err(not_found(id, first));
     }
     let (_keep, term) = watch::channel(false);
-    let mut shell = Shell::new(
-        run.files.clone(),
-        run.env.clone(),
-        &run.hostname,
-        Arc::clone(&run.clock),
-        term,
-        false,
-    );
+    let mut shell = Shell::of_run(run, term, false);
     if super::builtins::base_name(first).ends_with("sh") {
         return Ok(shell.run_argv(argv, streams).await);
     }

@@ -15,6 +15,8 @@ use super::builtins::{self, Call};
 use super::files::{Files, resolve};
 use super::parse::{Node, Redirect, Word, parse};
 use super::pipe::Output;
+use super::process::Run;
+use super::web;
 use idle::{duration, is_true, pure_sleep};
 
 mod expansion;
@@ -69,13 +71,15 @@ pub(super) struct Shell {
     pub cwd: String,
     pub hostname: String,
     pub clock: SharedClock,
+    /// The program of the container that it is in.
+    pub(super) run: Option<Arc<Run>>,
     /// The exit code of the last command.
     pub status: i32,
     /// The action of `TERM`: none, or a command.
     trap: Option<String>,
     exit_trap: Option<String>,
     /// Becomes true when the process is asked to end.
-    term: watch::Receiver<bool>,
+    pub(super) term: watch::Receiver<bool>,
     term_seen: bool,
     /// The first process of a container ignores signals it has not asked for.
     is_init: bool,
@@ -86,29 +90,26 @@ pub(super) struct Shell {
     since: Instant,
 }
 
-/// Runs a command (program and arguments) in a container's files; gives its exit code and output.
-pub(crate) async fn exec(
-    argv: &[String],
-    files: &Files,
-    env: &BTreeMap<String, String>,
-    hostname: &str,
-    clock: &SharedClock,
-) -> (i32, Output) {
+/// Runs a command (program and arguments) beside a container's program; gives its exit code and output.
+pub(crate) async fn exec(argv: &[String], run: &Arc<Run>) -> (i32, Output) {
     let (_keep, term) = watch::channel(false);
-    let mut shell = Shell::new(
-        files.clone(),
-        env.clone(),
-        hostname,
-        Arc::clone(clock),
-        term,
-        false,
-    );
+    let mut shell = Shell::of_run(run, term, false);
     let out = Output::default();
     let code = shell.run_argv(argv, &Streams::into_one(&out)).await;
     (code, out)
 }
 
 impl Shell {
+    /// A shell in a container.
+    pub(super) fn of_run(run: &Arc<Run>, term: watch::Receiver<bool>, is_init: bool) -> Self {
+        let mut env = BTreeMap::clone(&run.links);
+        env.extend(run.env.clone());
+        let (files, clock) = (run.files.clone(), Arc::clone(&run.clock));
+        let mut shell = Self::new(files, env, &run.hostname, clock, term, is_init);
+        shell.run = Some(Arc::clone(run));
+        shell
+    }
+
     pub(super) fn new(
         files: Files,
         mut env: BTreeMap<String, String>,
@@ -128,6 +129,7 @@ impl Shell {
             cwd: "/".to_owned(),
             hostname: hostname.to_owned(),
             clock,
+            run: None,
             status: 0,
             trap: None,
             exit_trap: None,
@@ -272,6 +274,7 @@ impl Shell {
             false,
         );
         child.cwd.clone_from(&self.cwd);
+        child.run.clone_from(&self.run);
         let (body, streams) = (body.clone(), streams.clone());
         self.jobs.spawn(async move {
             child.run(&body, &streams).await;
@@ -451,6 +454,7 @@ impl Shell {
                 return Box::pin(self.command(arguments, streams)).await;
             }
             "read" => self.read_line(arguments, streams).await,
+            name if web::is_command(name) => self.network_command(name, arguments, streams).await,
             _ => match builtins::call(name) {
                 Some(builtin) => {
                     self.await_input(name, arguments, streams).await;
@@ -488,7 +492,13 @@ impl Shell {
 
     /// A program that works until it is asked to end. As a child of a shell that is the first process it is not asked.
     async fn serve(&mut self) {
+        if let Some(run) = &self.run {
+            run.set_listens(true);
+        }
         self.wait_term().await;
+        if let Some(run) = &self.run {
+            run.set_listens(false);
+        }
         self.term_seen = true;
         self.status = 0;
     }
@@ -586,6 +596,11 @@ impl Shell {
         }
     }
 
+    /// Runs something beside the shell, for as long as the shell runs.
+    pub(super) fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.jobs.spawn(work);
+    }
+
     fn set_trap(&mut self, arguments: &[String]) {
         self.status = 0;
         let Some((action, signals)) = arguments.split_first() else {
@@ -602,7 +617,7 @@ impl Shell {
     }
 
     /// Waits until the process is asked to end, for the first time.
-    async fn wait_term(&mut self) {
+    pub(super) async fn wait_term(&mut self) {
         if self.term_seen {
             std::future::pending::<()>().await;
         }

@@ -148,7 +148,12 @@ fn clock() -> SharedClock {
 #[tokio::test(start_paused = true)]
 async fn scripts(#[case] script: &str, #[case] code: i32, #[case] output: &str) {
     let argv = ["sh", "-c", script].map(str::to_owned);
-    let (got, out) = exec(&argv, &Files::default(), &BTreeMap::new(), "web-0", &clock()).await;
+    let (got, out) = {
+        let (_keep, term) = watch::channel(false);
+        let mut shell = Shell::new(Files::default(), BTreeMap::new(), "web-0", clock(), term, false);
+        let out = Output::default();
+        (shell.run_argv(&argv, &Streams::into_one(&out)).await, out)
+    };
     assert_eq!((got, out.text().as_str()), (code, output));
 }
 

@@ -47,6 +47,7 @@ pub(super) const CRATES: &[Crate] = &[
             ("wire", &[]),
         ],
     },
+    row("network", &["client-kit", "machinery", "shared-json"]),
     row("pki", &["client-kit"]),
     row("node-access", &["shared-json"]),
     row("store", &["client-kit", "machinery", "shared-json"]),
@@ -64,13 +65,14 @@ pub(super) const CRATES: &[Crate] = &[
     ),
     row(
         "nodes",
-        &["client-kit", "machinery", "node-access", "shared-json"],
+        &["client-kit", "machinery", "network", "node-access", "shared-json"],
     ),
     row(
         "server",
         &[
             "client-kit",
             "machinery",
+            "network",
             "node-access",
             "pki",
             "pod-rules",
@@ -85,6 +87,7 @@ pub(super) const CRATES: &[Crate] = &[
             "client-kit",
             "controllers",
             "machinery",
+            "network",
             "nodes",
             "pki",
             "pod-rules",

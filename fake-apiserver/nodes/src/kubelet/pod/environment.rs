@@ -15,6 +15,7 @@ impl PodWorker {
     /// The variables of a container; the error is the kubelet's for a missing source.
     pub(super) async fn environment(&self, spec: &Value) -> Result<BTreeMap<String, String>, String> {
         let mut env = BTreeMap::new();
+        let links = self.links();
         let mut sources: BTreeMap<String, Option<Value>> = BTreeMap::new();
         let list = |field: &str| {
             spec.get(field)
@@ -57,7 +58,8 @@ impl PodWorker {
                 }
             } else {
                 let value = entry.get("value").and_then(Value::as_str).unwrap_or_default();
-                let value = expand(value, &env);
+                let known = |name: &str| env.get(name).or_else(|| links.get(name)).cloned();
+                let value = expand_with(value, known);
                 env.insert(name, value);
             }
         }

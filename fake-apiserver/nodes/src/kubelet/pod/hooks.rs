@@ -43,13 +43,13 @@ impl PodWorker {
             }
             let Some(run) = run else { return Ok(()) };
             if argv.is_empty() {
-                return if run.listens {
+                return if run.listens() {
                     Ok(())
                 } else {
                     Err("connection refused".to_owned())
                 };
             }
-            let command = exec(&argv, &run.files, &run.env, pod.name(), &run.clock);
+            let command = exec(&argv, &run);
             // A command dies with the program of its container.
             let (code, out) = tokio::select! {
                 biased;

@@ -1,10 +1,11 @@
 //! One pod on one node.
 //!
 //! [`worker`] is its life and the causes that wake it; [`sync`] brings the containers to the state that the spec wants,
-//! [`start`] and [`stop`] are the ways there and back; [`probes`] asks running containers, [`dialled`] programs of this machine; [`environment`] and [`volumes`] are a
+//! [`start`] and [`stop`] are the ways there and back; [`probes`] asks running containers, [`asked`] programs that listen on the network, [`dialled`] programs of this machine; [`environment`] and [`volumes`] are a
 //! container's needs before it can start, [`claims`] those of a pod that no scheduler has placed; [`backoff`] delays another try
 //! after a failure, [`resize`] whether a pod gets the resources that it asks for now.
 
+mod asked;
 mod backoff;
 mod claims;
 mod dialled;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use machinery::meta::{ObjectMeta as _, at};
+use machinery::meta::at;
 use shared_json::Value;
 use tokio::time::Instant;
 
@@ -302,13 +302,7 @@ impl PodWorker {
         let seconds = number(spec, "timeoutSeconds", 1).max(1);
         if at(spec, "exec").is_some() {
             let argv = strings(at(spec, "exec.command"));
-            let run = exec(
-                &argv,
-                &process.run.files,
-                &process.run.env,
-                self.pod.name(),
-                &self.kubelet.clock,
-            );
+            let run = exec(&argv, &process.run);
             return match tokio::time::timeout(Duration::from_secs(seconds), run).await {
                 Ok((0, _)) => Ok(()),
                 // A program that is only known to serve has commands of its own.
@@ -324,7 +318,17 @@ impl PodWorker {
             let _outside = self.kubelet.jumps.outside();
             return dialled::ask(&place?, spec, Duration::from_secs(seconds)).await;
         }
-        if process.run.listens {
+        let number = ["httpGet.port", "tcpSocket.port", "grpc.port"]
+            .into_iter()
+            .find_map(|field| at(spec, field));
+        if let Some(number) = number.and_then(|port| self.port_of(name, port).parse().ok())
+            && let Some(answer) = self
+                .ask_listener(number, spec, Duration::from_secs(seconds))
+                .await
+        {
+            return answer;
+        }
+        if process.run.listens() {
             return match process.run.files.finds_page(path_of(spec)) {
                 Some(false) => Err("HTTP probe failed with statuscode: 404".to_owned()),
                 _ => Ok(()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use client_kit::{EventType, Seed};
 use machinery::meta::{ObjectMeta, at};
 use machinery::types::rfc3339;
+use network::Variables;
 use shared_json::Value;
 use tokio::time::Instant;
 
@@ -18,6 +19,7 @@ use super::volumes::SHARED_MEMORY;
 use super::worker::{Gone, PodWorker};
 use crate::containers::{ContainerInfo, Handle, Place};
 use crate::images;
+use crate::nic::Nic;
 use crate::programs::{
     Exit, Files, ImageProgram, Launch, OutsideContainer, Surroundings, Volume, argv_of, document_root,
     launch, program_of, task_of,
@@ -319,6 +321,7 @@ impl PodWorker {
         };
         let id = instance.id.clone();
         let stop = vary(self.timing().stop, &mut self.random);
+        let links = self.links();
         let Some(container) = self
             .record
             .containers
@@ -342,24 +345,33 @@ impl PodWorker {
         let is_registered = registered.is_some();
         let mut program = program_of(&self.pod, name).or_else(|| registered?.program);
         // An init container without a command of its own is taken to do its work and end.
+        let known: BTreeMap<String, String> = links
+            .iter()
+            .chain(&env)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
         let argv: Option<Vec<String>> = argv_of(spec)
-            .map(|argv| argv.iter().map(|word| expand(word, &env)).collect())
+            .map(|argv| argv.iter().map(|word| expand(word, &known)).collect())
             .or_else(|| (container.kind == Kind::Init && program.is_none()).then(|| vec!["true".to_owned()]));
         let image_program = if program.is_none() && !is_registered {
-            self.image_program(spec, &env)
+            self.image_program(spec, &known)
         } else {
             None
         };
         if program.is_none() && image_program.is_none() && argv.is_none() && !is_registered {
             program = task_of(&self.pod, spec);
         }
-        let files = Files::with_mounts(mounts).with_pages(document_root(image));
+        self.kubelet.access.arrived(&self.pod, &self.record.pod_ip);
+        let nic = self.nic();
+        let files = Files::with_mounts(mounts)
+            .with_pages(document_root(image))
+            .with_network(&nic);
         let outside = self.kubelet.outside.as_ref().and_then(|programs| {
             programs.program(&OutsideContainer {
                 pod: &self.pod,
                 spec,
-                command: words(spec, "command", &env),
-                args: words(spec, "args", &env),
+                command: words(spec, "command", &known),
+                args: words(spec, "args", &known),
                 env: &env,
                 files: &|| files.in_mounts(|path| path != SHARED_MEMORY),
             })
@@ -376,6 +388,8 @@ impl PodWorker {
                 image_program,
                 outside,
                 env,
+                nic,
+                links,
                 hostname: hostname.to_owned(),
                 clock: Arc::clone(&self.kubelet.clock),
                 files,
@@ -474,6 +488,16 @@ impl PodWorker {
             return Ok(Ok(()));
         }
         Ok(Err(Blocked::new("PostStartHookError", message)))
+    }
+
+    /// The pod's network.
+    pub(super) fn nic(&self) -> Nic {
+        Nic::new(self.kubelet.access.clone(), self.pod.meta_text("uid"))
+    }
+
+    /// The variables of Services, as of now.
+    pub(super) fn links(&self) -> Variables {
+        self.nic().service_variables()
     }
 
     /// Ends a container as a signal that cannot be caught does.

@@ -1,0 +1,423 @@
+//! Services and their endpoints: which endpoint an address of a Service stands for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::Random;
+use machinery::meta::{ObjectMeta as _, list, text};
+use shared_json::Value;
+use tokio::time::Instant;
+
+/// The label of a slice that names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The address of the cluster's DNS server, unless a Service `kube-dns` has another one.
+const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10));
+/// How many choices of clients are remembered.
+const REMEMBERED_MAX: usize = 10_000;
+/// How long a client keeps its endpoint if the Service says no more than `ClientIP`.
+const AFFINITY_SECONDS: u64 = 10_800;
+
+/// Variables by name, shared by those who have the same.
+pub type Variables = Arc<BTreeMap<String, String>>;
+
+/// Namespace and name.
+pub(crate) type Key = (String, String);
+
+/// Where a connection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// The address is no Service's.
+    Direct,
+    /// To an endpoint.
+    To(SocketAddr),
+    /// The Service has no endpoint, or not this port.
+    Nowhere,
+    /// A traffic policy keeps it to a node without endpoints.
+    Lost,
+}
+
+/// A Service.
+#[derive(Debug, Default)]
+pub(crate) struct Service {
+    /// Empty for a headless one.
+    pub cluster: Vec<IpAddr>,
+    external: Vec<IpAddr>,
+    pub external_name: String,
+    pub is_headless: bool,
+    pub ports: Vec<Port>,
+    affinity: Option<Duration>,
+    internal_local: bool,
+    external_local: bool,
+}
+
+/// A port of a Service.
+#[derive(Debug, Default)]
+pub(crate) struct Port {
+    pub name: String,
+    pub protocol: String,
+    pub port: u16,
+    node_port: u16,
+}
+
+/// An endpoint in a slice.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub addresses: Vec<IpAddr>,
+    pub hostname: String,
+    pub ready: bool,
+    serving: bool,
+    node: String,
+}
+
+/// An EndpointSlice.
+#[derive(Debug, Default)]
+pub(crate) struct Slice {
+    service: Key,
+    /// Name, protocol and number.
+    pub ports: Vec<(String, String, u16)>,
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    services: BTreeMap<Key, Service>,
+    slices: BTreeMap<Key, Slice>,
+    /// The slices of each Service.
+    of_service: BTreeSet<(Key, Key)>,
+    addresses: BTreeSet<(IpAddr, Key)>,
+    node_ports: BTreeMap<u16, Key>,
+    /// The endpoints of clients that stay with one, and when each was last asked.
+    remembered: BTreeMap<(Key, u16, IpAddr), (SocketAddr, Instant)>,
+    /// The variables that were asked for since the last change, by namespace and by whether they are of its Services.
+    variables: BTreeMap<(String, bool), Variables>,
+}
+
+fn key_of(object: &Value) -> Key {
+    (object.namespace().to_owned(), object.name().to_owned())
+}
+
+fn addresses<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<IpAddr> {
+    let texts = values.into_iter().filter_map(Value::as_str);
+    texts.filter_map(|text| text.parse().ok()).collect()
+}
+
+fn number(object: &Value, field: &str) -> u16 {
+    let number = object.get(field).and_then(Value::as_u64).unwrap_or_default();
+    u16::try_from(number).unwrap_or_default()
+}
+
+impl Service {
+    fn read(object: &Value) -> Self {
+        let is_outside = text(object, "spec.type") == "ExternalName";
+        let mut cluster = addresses(list(object, "spec.clusterIPs"));
+        if cluster.is_empty() {
+            cluster.extend(text(object, "spec.clusterIP").parse::<IpAddr>().ok());
+        }
+        let balanced = list(object, "status.loadBalancer.ingress").iter();
+        let mut external = addresses(list(object, "spec.externalIPs"));
+        external.extend(addresses(balanced.filter_map(|ingress| ingress.get("ip"))));
+        let seconds = object
+            .pointer("/spec/sessionAffinityConfig/clientIP/timeoutSeconds")
+            .and_then(Value::as_u64);
+        let affinity = (text(object, "spec.sessionAffinity") == "ClientIP")
+            .then(|| Duration::from_secs(seconds.unwrap_or(AFFINITY_SECONDS)));
+        let ports = list(object, "spec.ports").iter().map(|port| Port {
+            name: text(port, "name").to_owned(),
+            protocol: match text(port, "protocol") {
+                "" => "TCP".to_owned(),
+                protocol => protocol.to_owned(),
+            },
+            port: number(port, "port"),
+            node_port: number(port, "nodePort"),
+        });
+        Self {
+            is_headless: cluster.is_empty() && !is_outside,
+            cluster,
+            external,
+            external_name: text(object, "spec.externalName").trim_end_matches('.').to_owned(),
+            ports: ports.collect(),
+            affinity,
+            internal_local: text(object, "spec.internalTrafficPolicy") == "Local",
+            external_local: text(object, "spec.externalTrafficPolicy") == "Local",
+        }
+    }
+}
+
+impl Slice {
+    fn read(object: &Value) -> Self {
+        let labels = object.metadata().and_then(|meta| meta.get("labels"));
+        let service = labels
+            .and_then(|labels| labels.get(SERVICE_NAME))
+            .and_then(Value::as_str);
+        let endpoint = |endpoint: &Value| {
+            let condition = |name: &str| {
+                endpoint
+                    .pointer(&format!("/conditions/{name}"))
+                    .and_then(Value::as_bool)
+            };
+            let ready = condition("ready").unwrap_or(true);
+            Endpoint {
+                addresses: addresses(list(endpoint, "addresses")),
+                hostname: text(endpoint, "hostname").to_owned(),
+                ready,
+                serving: condition("serving").unwrap_or(ready),
+                node: text(endpoint, "nodeName").to_owned(),
+            }
+        };
+        let port = |port: &Value| {
+            let protocol = match text(port, "protocol") {
+                "" => "TCP",
+                protocol => protocol,
+            };
+            (
+                text(port, "name").to_owned(),
+                protocol.to_owned(),
+                number(port, "port"),
+            )
+        };
+        Self {
+            service: (
+                object.namespace().to_owned(),
+                service.unwrap_or_default().to_owned(),
+            ),
+            ports: list(object, "ports").iter().map(port).collect(),
+            endpoints: list(object, "endpoints").iter().map(endpoint).collect(),
+        }
+    }
+}
+
+impl Services {
+    pub(crate) fn set_service(&mut self, object: &Value) {
+        self.remove_service(object);
+        self.variables.clear();
+        let (key, service) = (key_of(object), Service::read(object));
+        for address in service.cluster.iter().chain(&service.external) {
+            self.addresses.insert((*address, key.clone()));
+        }
+        for port in service
+            .ports
+            .iter()
+            .filter(|port| port.node_port != 0 && port.protocol == "TCP")
+        {
+            self.node_ports.insert(port.node_port, key.clone());
+        }
+        self.services.insert(key, service);
+    }
+
+    pub(crate) fn remove_service(&mut self, object: &Value) {
+        let key = key_of(object);
+        if self.services.remove(&key).is_some() {
+            self.variables.clear();
+            self.addresses.retain(|(_, other)| *other != key);
+            self.node_ports.retain(|_, other| *other != key);
+        }
+    }
+
+    pub(crate) fn set_slice(&mut self, object: &Value) {
+        self.remove_slice(object);
+        let (key, slice) = (key_of(object), Slice::read(object));
+        self.of_service.insert((slice.service.clone(), key.clone()));
+        self.slices.insert(key, slice);
+    }
+
+    pub(crate) fn remove_slice(&mut self, object: &Value) {
+        let key = key_of(object);
+        if let Some(old) = self.slices.remove(&key) {
+            self.of_service.remove(&(old.service, key));
+        }
+    }
+
+    pub(crate) fn service(&self, namespace: &str, name: &str) -> Option<&Service> {
+        self.services.get(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// The slices of a Service, by name.
+    pub(crate) fn slices<'a>(&'a self, service: &'a Key) -> impl Iterator<Item = &'a Slice> {
+        let from = (service.clone(), Key::default());
+        let known = self.of_service.range(from..);
+        known
+            .take_while(move |(of, _)| of == service)
+            .filter_map(|(_, slice)| self.slices.get(slice))
+    }
+
+    pub(crate) fn has_address(&self, address: IpAddr) -> bool {
+        self.keys_at(address).next().is_some()
+    }
+
+    fn keys_at(&self, address: IpAddr) -> impl Iterator<Item = &Key> {
+        let from = (address, Key::default());
+        let known = self.addresses.range(from..);
+        known
+            .take_while(move |(at, _)| *at == address)
+            .map(|(_, key)| key)
+    }
+
+    pub(crate) fn name_server(&self) -> IpAddr {
+        let known = self.service("kube-system", "kube-dns");
+        known
+            .and_then(|service| service.cluster.first().copied())
+            .unwrap_or(NAME_SERVER)
+    }
+
+    /// The variables of `docker run --link`, as a kubelet makes them of Services with an address.
+    pub(crate) fn variables(&mut self, namespace: &str, of_namespace: bool) -> Variables {
+        let place = (namespace.to_owned(), of_namespace);
+        if let Some(known) = self.variables.get(&place) {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(self.linked(namespace, of_namespace));
+        self.variables.insert(place, Arc::clone(&made));
+        made
+    }
+
+    fn linked(&self, namespace: &str, of_namespace: bool) -> BTreeMap<String, String> {
+        let mut out = BTreeMap::new();
+        let api = ("default".to_owned(), "kubernetes".to_owned());
+        let own = self
+            .services
+            .iter()
+            .filter(|((of, _), _)| of_namespace && of == namespace);
+        let api = self.services.get_key_value(&api);
+        for ((_, name), service) in own.chain(api) {
+            let (Some(address), Some(first)) = (service.cluster.first(), service.ports.first()) else {
+                continue;
+            };
+            let name = name.to_uppercase().replace('-', "_");
+            let host = match address {
+                IpAddr::V4(four) => four.to_string(),
+                IpAddr::V6(six) => format!("[{six}]"),
+            };
+            let mut put =
+                |variable: String, value: String| _ = out.insert(format!("{name}_{variable}"), value);
+            put("SERVICE_HOST".to_owned(), address.to_string());
+            put("SERVICE_PORT".to_owned(), first.port.to_string());
+            for port in service.ports.iter().filter(|port| !port.name.is_empty()) {
+                let of = port.name.to_uppercase().replace('-', "_");
+                put(format!("SERVICE_PORT_{of}"), port.port.to_string());
+            }
+            let url = |port: &Port| format!("{}://{host}:{}", port.protocol.to_lowercase(), port.port);
+            put("PORT".to_owned(), url(first));
+            for port in &service.ports {
+                let prefix = format!("PORT_{}_{}", port.port, port.protocol);
+                put(prefix.clone(), url(port));
+                put(format!("{prefix}_PROTO"), port.protocol.to_lowercase());
+                put(format!("{prefix}_PORT"), port.port.to_string());
+                put(format!("{prefix}_ADDR"), address.to_string());
+            }
+        }
+        out
+    }
+
+    /// The Service at an address, its port, and whether that is an address for callers outside of the cluster.
+    fn at(&self, to: SocketAddr, is_node: bool) -> Option<(&Key, &Port, bool)> {
+        let is_tcp = |port: &&Port| port.protocol == "TCP";
+        if is_node {
+            let key = self.node_ports.get(&to.port())?;
+            let mut ports = self.services.get(key)?.ports.iter().filter(is_tcp);
+            return Some((key, ports.find(|port| port.node_port == to.port())?, true));
+        }
+        self.keys_at(to.ip()).find_map(|key| {
+            let service = self.services.get(key)?;
+            let mut ports = service.ports.iter().filter(is_tcp);
+            let port = ports.find(|port| port.port == to.port())?;
+            Some((key, port, !service.cluster.contains(&to.ip())))
+        })
+    }
+
+    /// The endpoint that a connection goes to: from an address on a node, to an address, which may be that of the node `entry`.
+    pub(crate) fn route(
+        &mut self,
+        (from, caller): (IpAddr, Option<&str>),
+        to: SocketAddr,
+        entry: Option<&str>,
+        now: Instant,
+        random: &mut Random,
+    ) -> Route {
+        let Some((key, port, is_external)) = self.at(to, entry.is_some()) else {
+            return if entry.is_some() {
+                Route::Direct
+            } else {
+                Route::Nowhere
+            };
+        };
+        let Some(service) = self.services.get(key) else {
+            return Route::Nowhere;
+        };
+        let is_local = if is_external {
+            service.external_local
+        } else {
+            service.internal_local
+        };
+        // Callers inside of the cluster reach all endpoints by an external address, but for a node's own.
+        let node = match (is_local, is_external, entry) {
+            (false, ..) => None,
+            (true, true, Some(entry)) => Some(entry),
+            (true, true, None) => None,
+            (true, false, _) => Some(caller.unwrap_or_default()),
+        };
+        let found = self.candidates(key, port, node);
+        if found.is_empty() {
+            return if node.is_some() {
+                Route::Lost
+            } else {
+                Route::Nowhere
+            };
+        }
+        let affinity = service.affinity;
+        let place = (key.clone(), port.port, from);
+        if let Some(life) = affinity
+            && let Some((kept, since)) = self.remembered.get_mut(&place)
+            && now.duration_since(*since) <= life
+            && found.contains(kept)
+        {
+            *since = now;
+            return Route::To(*kept);
+        }
+        let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
+        let index = usize::try_from(random.below(count)).unwrap_or_default();
+        let Some(chosen) = found.get(index).copied() else {
+            return Route::Nowhere;
+        };
+        if affinity.is_some() {
+            if self.remembered.len() >= REMEMBERED_MAX {
+                self.remembered.clear();
+            }
+            self.remembered.insert(place, (chosen, now));
+        }
+        Route::To(chosen)
+    }
+
+    /// The endpoints of a port: those that are ready, or else those that end and still serve; on one node, if one is given.
+    fn candidates(&self, key: &Key, port: &Port, node: Option<&str>) -> Vec<SocketAddr> {
+        let of = |wanted: fn(&Endpoint) -> bool| -> Vec<SocketAddr> {
+            let mut out = Vec::new();
+            for slice in self.slices(key) {
+                let named = slice
+                    .ports
+                    .iter()
+                    .find(|(name, protocol, _)| *name == port.name && *protocol == port.protocol);
+                let Some((_, _, number)) = named else { continue };
+                let endpoints = slice
+                    .endpoints
+                    .iter()
+                    .filter(|endpoint| wanted(endpoint) && node.is_none_or(|node| node == endpoint.node));
+                let first = endpoints.filter_map(|endpoint| endpoint.addresses.first());
+                out.extend(first.map(|address| SocketAddr::new(*address, *number)));
+            }
+            out
+        };
+        let ready = of(|endpoint| endpoint.ready);
+        if ready.is_empty() {
+            of(|endpoint| endpoint.serving)
+        } else {
+            ready
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "services_tests.rs"]
+mod tests;

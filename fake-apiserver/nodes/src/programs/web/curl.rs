@@ -1,0 +1,204 @@
+//! `curl`.
+
+use std::time::Duration;
+
+use ::http::{HeaderValue, Method};
+use bytes::Bytes;
+use network::ConnectError;
+
+use super::super::files::resolve;
+use super::super::shell::{Shell, Streams};
+use super::wget::headers_of;
+use super::{Arguments, AskError, HttpReply, Url, ask, complain};
+use crate::nic::DialError;
+
+/// How many redirections are followed.
+const REDIRECTIONS_MAX: u32 = 50;
+/// How long curl tries to connect.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Options with a value.
+const WORDS: [&str; 12] = [
+    "output",
+    "write-out",
+    "request",
+    "data",
+    "data-raw",
+    "header",
+    "max-time",
+    "connect-timeout",
+    "retry",
+    "retry-delay",
+    "user-agent",
+    "interface",
+];
+
+/// A failure: the exit code and the text.
+type Failed = (i32, String);
+
+impl Shell {
+    pub(super) async fn curl(&mut self, arguments: &[String], streams: &Streams) -> i32 {
+        let read = Arguments::read(arguments, "oXdHmwAubeT", &WORDS);
+        if read.operands.is_empty() {
+            return complain(streams, "curl: (2) no URL specified", 2);
+        }
+        let mut code = 0;
+        for text in read.operands.clone() {
+            let tries = read
+                .value(&["retry"])
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0_u32);
+            let pause = read.seconds(&["retry-delay"]).unwrap_or(Duration::from_secs(1));
+            let mut done = self.curl_one(&read, text, streams).await;
+            for _ in 0..tries.min(1000) {
+                // Only what may pass is tried again.
+                if !matches!(done, Err((7 | 28 | 52, _))) {
+                    break;
+                }
+                tokio::time::sleep(pause).await;
+                done = self.curl_one(&read, text, streams).await;
+            }
+            if let Err((failed, text)) = done {
+                code = failed;
+                let is_silent = read.has(&["s", "silent"]) && !read.has(&["S", "show-error"]);
+                if !is_silent {
+                    streams.err.write(format!("curl: ({failed}) {text}\n").as_bytes());
+                }
+                if let Some(format) = read.value(&["w", "write-out"]) {
+                    streams.out.write(written(format, 0).as_bytes());
+                }
+            }
+        }
+        code
+    }
+
+    async fn curl_one(&mut self, read: &Arguments<'_>, text: &str, streams: &Streams) -> Result<(), Failed> {
+        let Some(mut url) = Url::read(text) else {
+            return Err((3, "URL rejected: Malformed input to a URL function".to_owned()));
+        };
+        let started = tokio::time::Instant::now();
+        let whole = read.seconds(&["m", "max-time"]).unwrap_or(Duration::MAX);
+        let connect = read.seconds(&["connect-timeout"]).unwrap_or(CONNECT_PATIENCE);
+        for _ in 0..REDIRECTIONS_MAX {
+            // A connection takes no time unless it is lost, so one limit serves for both.
+            let asked = self.curl_ask(read, &url);
+            let limit = if read.has(&["m", "max-time"]) {
+                whole
+            } else {
+                connect.max(whole.min(connect))
+            };
+            let outcome = match tokio::time::timeout(limit.min(CONNECT_PATIENCE.max(connect)), asked).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    let took = started.elapsed().as_millis();
+                    return Err((28, format!("Connection timed out after {took} milliseconds")));
+                }
+            };
+            let reply = match outcome {
+                Err(AskError::Dial(DialError::Outside(_))) => return Ok(()),
+                Err(error) => return Err(failure(&url, &error)),
+                Ok(reply) => reply,
+            };
+            let location = reply
+                .headers
+                .get("location")
+                .and_then(|place| place.to_str().ok());
+            let follows = read.has(&["L", "location"]) && reply.status.is_redirection();
+            match location
+                .filter(|_| follows)
+                .and_then(|location| url.join(location))
+            {
+                Some(next) => url = next,
+                None => return self.curl_answered(read, &reply, streams),
+            }
+        }
+        Err((47, format!("Maximum ({REDIRECTIONS_MAX}) redirects followed")))
+    }
+
+    async fn curl_ask(&self, read: &Arguments<'_>, url: &Url) -> Result<HttpReply, AskError> {
+        let data = read.value(&["d", "data", "data-raw", "data-binary"]);
+        let method = match (read.value(&["X", "request"]), data, read.has(&["I", "head"])) {
+            (Some(method), ..) => Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET),
+            (None, _, true) => Method::HEAD,
+            (None, Some(_), false) => Method::POST,
+            (None, None, false) => Method::GET,
+        };
+        let mut headers = headers_of(&read.values(&["H", "header"]));
+        headers.entry("accept").or_insert(HeaderValue::from_static("*/*"));
+        if data.is_some() {
+            let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+            headers.entry("content-type").or_insert(form);
+        }
+        let body = Bytes::copy_from_slice(data.unwrap_or_default().as_bytes());
+        let agent = read.value(&["A", "user-agent"]).unwrap_or("curl/8.9.1");
+        ask(&self.nic(), url, (method, headers, body), agent).await
+    }
+
+    fn curl_answered(
+        &mut self,
+        read: &Arguments<'_>,
+        reply: &HttpReply,
+        streams: &Streams,
+    ) -> Result<(), Failed> {
+        let code = reply.status.as_u16();
+        if read.has(&["f", "fail"]) && code >= 400 {
+            return Err((22, format!("The requested URL returned error: {code}")));
+        }
+        let mut out = Vec::new();
+        if read.has(&["i", "include", "I", "head"]) {
+            let reason = reply.status.canonical_reason().unwrap_or_default();
+            out.extend(format!("HTTP/1.1 {code} {reason}\r\n").into_bytes());
+            for (name, value) in &reply.headers {
+                out.extend(format!("{name}: ").into_bytes());
+                out.extend(value.as_bytes());
+                out.extend(b"\r\n");
+            }
+            out.extend(b"\r\n");
+        }
+        out.extend_from_slice(&reply.body);
+        match read.value(&["o", "output"]) {
+            None | Some("-") => streams.out.write(&out),
+            Some(file) => {
+                let path = resolve(&self.cwd, file);
+                self.files.write(&path, &out, false).map_err(|error| {
+                    (
+                        23,
+                        format!("Failure writing output to destination: {file}: {error}"),
+                    )
+                })?;
+            }
+        }
+        if let Some(format) = read.value(&["w", "write-out"]) {
+            streams.out.write(written(format, code).as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// The text of `--write-out`.
+fn written(format: &str, code: u16) -> String {
+    let code = format!("{code:03}");
+    let known = ["%{http_code}", "%{response_code}"];
+    let filled = known
+        .iter()
+        .fold(format.to_owned(), |text, name| text.replace(name, &code));
+    filled.replace("\\n", "\n").replace("\\t", "\t")
+}
+
+fn failure(url: &Url, error: &AskError) -> Failed {
+    let place = format!("{} port {}", url.host, url.port);
+    match error {
+        AskError::Dial(DialError::Name(_)) => (6, format!("Could not resolve host: {}", url.host)),
+        AskError::Dial(DialError::Connect(ConnectError::TimedOut(_))) => {
+            (28, format!("Failed to connect to {place}: Connection timed out"))
+        }
+        AskError::Dial(DialError::Connect(_)) => (
+            7,
+            format!("Failed to connect to {place} after 0 ms: Couldn't connect to server"),
+        ),
+        AskError::Dial(DialError::Outside(_)) => (0, String::new()),
+        AskError::Broken(why) if why == "EOF" => (52, "Empty reply from server".to_owned()),
+        AskError::Broken(_) => (1, "Received HTTP/0.9 when not allowed".to_owned()),
+        AskError::Secure => (35, error.to_string()),
+    }
+}
