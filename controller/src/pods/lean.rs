@@ -15,6 +15,8 @@ use pod_rules::nodes::daemon;
 use serde::{Deserialize, Deserializer};
 use shared_json::{Value, json};
 
+use super::word::Word;
+
 /// The terms of an affinity's required part.
 const REQUIRED_TERMS: &str = "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
@@ -119,7 +121,7 @@ impl From<Value> for RestartPolicy {
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessGate {
     /// Its type.
-    pub condition_type: Box<str>,
+    pub condition_type: Word,
 }
 
 /// An init container, of which only the name is kept.
@@ -290,7 +292,7 @@ pub struct ResizePolicy {
 pub struct PodStatus {
     /// `Pending`, `Running`, …; empty when unknown.
     #[serde(deserialize_with = "null_is_default")]
-    pub phase: Box<str>,
+    pub phase: Word,
     /// Its address; empty as long as it has none.
     #[serde(rename = "podIP", deserialize_with = "null_is_default")]
     pub ip: Box<str>,
@@ -314,13 +316,13 @@ pub struct PodStatus {
 pub struct PodCondition {
     /// Which.
     #[serde(rename = "type")]
-    pub kind: Box<str>,
+    pub kind: Word,
     /// `True`, `False` or `Unknown`.
-    pub status: Box<str>,
+    pub status: Word,
     /// Since when.
     pub last_transition_time: Option<Time>,
     /// Why, in a word.
-    pub reason: Option<Box<str>>,
+    pub reason: Option<Word>,
     /// Why, in words.
     pub message: Option<Box<str>>,
 }

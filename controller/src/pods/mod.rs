@@ -1,6 +1,6 @@
 //! What the kinds that run pods have in common: engines that know pods, and no kind.
 //!
-//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it; `cached_node` is that of a node;
+//! * `pod` reads a pod, `lean` is what of it is kept, `word` a word of its status, `cached` how a cache keeps it; `cached_node` is that of a node;
 //! * `template` brings templates into Go's form, fills them in and judges them; `revision` names them, `claims_hash` the
 //!   templates of claims;
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
@@ -50,6 +50,7 @@ pub(crate) mod strategic;
 pub(crate) mod template;
 #[cfg(test)]
 pub(crate) mod test_pods;
+mod word;
 
 pub use action::{PodAction, PodRef};
 pub use cached::CachedPod;
