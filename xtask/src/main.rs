@@ -2,6 +2,7 @@
 
 mod apidiff;
 mod bench;
+mod chart;
 mod ci;
 mod conformance;
 mod fuzz;
@@ -38,6 +39,8 @@ enum Verb {
     Ci,
     /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
     Manifests(manifests::Arguments),
+    /// Write the data files of the Helm chart: definitions, rights and webhooks of an installation.
+    Chart(chart::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
     /// Play random histories of each kind and check invariants after every commit.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Apidiff(arguments) => apidiff::run(arguments),
         Verb::Ci => ci::run(),
         Verb::Manifests(arguments) => manifests::run(arguments),
+        Verb::Chart(arguments) => chart::run(&arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Histories(arguments) => histories::run(&arguments),
         Verb::Serve(arguments) => serve::run(arguments),
