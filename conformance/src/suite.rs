@@ -37,10 +37,10 @@ pub enum BackendChoice {
     Fake,
     /// One behind a kubeconfig; the default one for `None`.
     Kubeconfig(Option<PathBuf>),
-    /// A cluster made with kind for this run.
-    Kind,
-    /// A cluster made with k3s in a container for this run.
-    K3s,
+    /// A cluster made with kind for this run, whose node has this image; kind's own for `None`.
+    Kind(Option<String>),
+    /// A cluster made with k3s in a container for this run, of this image; k3s' own for `None`.
+    K3s(Option<String>),
 }
 
 /// The options of a run.
@@ -166,14 +166,14 @@ pub fn run(
     simulate: Simulate<'_>,
 ) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
-    let maker = match options.backend {
-        BackendChoice::Kind => Some(Maker::Kind),
-        BackendChoice::K3s => Some(Maker::K3s),
+    let maker = match &options.backend {
+        BackendChoice::Kind(image) => Some((Maker::Kind, image.as_deref())),
+        BackendChoice::K3s(image) => Some((Maker::K3s, image.as_deref())),
         BackendChoice::Fake | BackendChoice::Kubeconfig(_) => None,
     };
     // It goes at the end of the run, however that ends.
     let made = maker
-        .map(|maker| MadeCluster::make(maker, &std::env::temp_dir(), &run_program))
+        .map(|(maker, image)| MadeCluster::make(maker, image, &std::env::temp_dir(), &run_program))
         .transpose()?;
     let on_made = made.as_ref().map(|made| SuiteOptions {
         backend: BackendChoice::Kubeconfig(Some(made.kubeconfig().to_owned())),

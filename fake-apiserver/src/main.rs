@@ -1,17 +1,27 @@
 //! `fake-apiserver`: a Kubernetes cluster behind a socket, without containers.
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
-use fake_apiserver::cli::{Clock, Nodes, Serve};
+use fake_apiserver::cli::{Clock, KUBERNETES_VERSION, Nodes, Serve};
 
 /// Documents are many small pieces, made and dropped.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The version, the commit that the build names, and the version of Kubernetes that the cluster has.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("SEATRIAL_COMMIT").unwrap_or("unknown");
+    format!(
+        "{} (commit {commit}, Kubernetes {KUBERNETES_VERSION})",
+        env!("CARGO_PKG_VERSION")
+    )
+});
+
 /// A Kubernetes cluster without containers: API server, simulated nodes, built-in controllers.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = VERSION.as_str())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

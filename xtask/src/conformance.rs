@@ -49,6 +49,9 @@ pub(crate) struct Arguments {
     /// The kubeconfig of `--backend kubeconfig` (otherwise the usual one).
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The image of the node of `--backend kind` or `k3s`, instead of the tool's own.
+    #[arg(long, value_name = "IMAGE")]
+    node_image: Option<String>,
     /// The manager that runs OpenKruise's controllers on a real cluster.
     #[arg(long, value_enum, default_value_t = ManagerKind::Own)]
     manager: ManagerKind,
@@ -99,12 +102,12 @@ pub(crate) enum ManagerKind {
 }
 
 impl Backend {
-    pub(crate) fn choice(self, kubeconfig: Option<PathBuf>) -> BackendChoice {
+    pub(crate) fn choice(self, kubeconfig: Option<PathBuf>, node_image: Option<String>) -> BackendChoice {
         match self {
             Self::Fake => BackendChoice::Fake,
             Self::Kubeconfig => BackendChoice::Kubeconfig(kubeconfig),
-            Self::Kind => BackendChoice::Kind,
-            Self::K3s => BackendChoice::K3s,
+            Self::Kind => BackendChoice::Kind(node_image),
+            Self::K3s => BackendChoice::K3s(node_image),
         }
     }
 }
@@ -127,7 +130,9 @@ pub(crate) fn workspace() -> PathBuf {
 fn options(arguments: Arguments) -> Result<SuiteOptions, Error> {
     let values = values::gather(&arguments.values, &arguments.set, &arguments.set_string)?;
     let fixtures = workspace().join("fixtures");
-    let backend = arguments.backend.choice(arguments.kubeconfig);
+    let backend = arguments
+        .backend
+        .choice(arguments.kubeconfig, arguments.node_image);
     let own_recordings = arguments.recordings.is_none();
     let assertions_suffice = arguments.dir.is_some();
     Ok(SuiteOptions {

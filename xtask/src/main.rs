@@ -2,8 +2,10 @@
 
 mod apidiff;
 mod bench;
+mod chart;
 mod ci;
 mod conformance;
+mod dist;
 mod fuzz;
 mod histories;
 mod manifests;
@@ -38,6 +40,10 @@ enum Verb {
     Ci,
     /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
     Manifests(manifests::Arguments),
+    /// Write the data files of the Helm chart: definitions, rights and webhooks of an installation.
+    Chart(chart::Arguments),
+    /// Make what a release has: static programs, the chart's archive, a bill of materials, a changelog, checksums.
+    Dist(dist::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
     /// Play random histories of each kind and check invariants after every commit.
@@ -60,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Apidiff(arguments) => apidiff::run(arguments),
         Verb::Ci => ci::run(),
         Verb::Manifests(arguments) => manifests::run(arguments),
+        Verb::Chart(arguments) => chart::run(&arguments),
+        Verb::Dist(arguments) => dist::run(&arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Histories(arguments) => histories::run(&arguments),
         Verb::Serve(arguments) => serve::run(arguments),

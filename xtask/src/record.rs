@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let options = SuiteOptions {
-        backend: arguments.backend.choice(arguments.kubeconfig),
+        backend: arguments.backend.choice(arguments.kubeconfig, None),
         manager: arguments.manager.choice(),
         seed: arguments.seed,
         ..SuiteOptions::default()

@@ -1,8 +1,10 @@
 //! Clusters that are made for a run, by tools that a machine may have, and taken away after it.
 
 use std::io;
+#[cfg(unix)]
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -26,10 +28,13 @@ pub enum Maker {
 /// Runs a program and gives its output; a test may answer instead.
 pub type Runner<'a> = &'a dyn Fn(&str, &[&str]) -> io::Result<Output>;
 
-/// A cluster that goes when this is dropped.
+/// A cluster that goes when this is dropped, or when this process ends in another way.
 pub struct MadeCluster<'a> {
     maker: Maker,
+    /// The image of its node, in place of the tool's own.
+    image: Option<String>,
     name: String,
+    watcher: Option<Child>,
     kubeconfig: PathBuf,
     run: Runner<'a>,
 }
@@ -42,12 +47,35 @@ pub fn run_program(program: &str, arguments: &[&str]) -> io::Result<Output> {
     Command::new(program).args(arguments).output()
 }
 
+/// Starts a shell that runs a program as soon as this process has ended, whatever ends it: until then its input is open. Ctrl-C in a
+/// terminal does not reach it.
+fn after_this_process(program: &str, arguments: &[&str]) -> io::Result<Child> {
+    let mut command = Command::new("sh");
+    #[cfg(unix)]
+    command.process_group(0);
+    command
+        .args(["-c", "cat >/dev/null; exec \"$@\"", "sh", program])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
 impl Maker {
     /// The program that makes the cluster.
     fn program(self) -> &'static str {
         match self {
             Self::Kind => "kind",
             Self::K3s => "docker",
+        }
+    }
+
+    /// The arguments that take a cluster away.
+    fn removal(self, name: &str) -> [&str; 4] {
+        match self {
+            Self::Kind => ["delete", "cluster", "--name", name],
+            Self::K3s => ["rm", "--force", "--volumes", name],
         }
     }
 
@@ -66,11 +94,12 @@ impl Maker {
 }
 
 impl<'a> MadeCluster<'a> {
-    /// Makes a cluster and waits until it answers. Its kubeconfig is written below `folder`.
+    /// Makes a cluster with a node of this image, or of the tool's own, and waits until it answers. Its kubeconfig is written below
+    /// `folder`.
     ///
     /// # Errors
     /// If there is no Docker engine, or the tool is missing or fails; in its own words.
-    pub fn make(maker: Maker, folder: &Path, run: Runner<'a>) -> Result<Self, Error> {
+    pub fn make(maker: Maker, image: Option<&str>, folder: &Path, run: Runner<'a>) -> Result<Self, Error> {
         match run("docker", &["info", "--format", "{{.ServerVersion}}"]) {
             Ok(answer) if answer.status.success() => {}
             Ok(_) => return Err(maker.failed("no Docker engine answers")),
@@ -81,6 +110,9 @@ impl<'a> MadeCluster<'a> {
         // From here on whatever there is of it goes again, also after a failure.
         let cluster = Self {
             maker,
+            image: image.map(str::to_owned),
+            // Without a shell it goes only if this process ends by itself.
+            watcher: after_this_process(maker.program(), &maker.removal(&name)).ok(),
             name,
             kubeconfig,
             run,
@@ -114,16 +146,12 @@ impl<'a> MadeCluster<'a> {
     fn make_with_kind(&self) -> Result<(), Error> {
         let wait = format!("{}s", READY.as_secs());
         let kubeconfig = self.kubeconfig.to_string_lossy();
-        self.tool(&[
-            "create",
-            "cluster",
-            "--name",
-            &self.name,
-            "--wait",
-            &wait,
-            "--kubeconfig",
-            &kubeconfig,
-        ])?;
+        let mut arguments = vec!["create", "cluster", "--name", &self.name, "--wait", &wait];
+        arguments.extend(["--kubeconfig", &kubeconfig]);
+        if let Some(image) = &self.image {
+            arguments.extend(["--image", image]);
+        }
+        self.tool(&arguments)?;
         Ok(())
     }
 
@@ -136,7 +164,7 @@ impl<'a> MadeCluster<'a> {
             &self.name,
             "--publish",
             "127.0.0.1::6443",
-            K3S_IMAGE,
+            self.image.as_deref().unwrap_or(K3S_IMAGE),
             "server",
             "--disable=traefik,metrics-server",
         ])?;
@@ -157,12 +185,12 @@ impl<'a> MadeCluster<'a> {
 
 impl Drop for MadeCluster<'_> {
     fn drop(&mut self) {
-        let arguments = match self.maker {
-            Maker::Kind => ["delete", "cluster", "--name", &self.name],
-            Maker::K3s => ["rm", "--force", "--volumes", &self.name],
-        };
         // There is nobody to tell; what is left is a container whose name begins with seatrial-.
-        let _ended = (self.run)(self.maker.program(), &arguments);
+        let _ended = (self.run)(self.maker.program(), &self.maker.removal(&self.name));
+        if let Some(watcher) = &mut self.watcher {
+            let _killed = watcher.kill();
+            let _waited = watcher.wait();
+        }
         let _removed = std::fs::remove_file(&self.kubeconfig);
     }
 }
@@ -193,10 +221,16 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Maker::Kind, &["docker info", "kind create cluster", "kind delete cluster"])]
-    #[case(Maker::K3s, &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
-    fn a_cluster_is_made_used_and_taken_away(#[case] maker: Maker, #[case] expected: &[&str]) {
-        let folder = folder(&format!("made-{maker:?}"));
+    #[case(Maker::Kind, None, &["docker info", "kind create cluster", "kind delete cluster"])]
+    #[case(Maker::Kind, Some("node:1"), &["docker info", "kind create cluster", "kind delete cluster"])]
+    #[case(Maker::K3s, None, &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
+    #[case(Maker::K3s, Some("node:1"), &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
+    fn a_cluster_is_made_used_and_taken_away(
+        #[case] maker: Maker,
+        #[case] image: Option<&str>,
+        #[case] expected: &[&str],
+    ) {
+        let folder = folder(&format!("made-{maker:?}-{}", image.is_some()));
         let asked = RefCell::new(Vec::new());
         let run = |program: &str, arguments: &[&str]| {
             asked
@@ -208,7 +242,7 @@ mod tests {
                 _ => output(0, "", ""),
             })
         };
-        let cluster = MadeCluster::make(maker, &folder, &run).expect("a cluster");
+        let cluster = MadeCluster::make(maker, image, &folder, &run).expect("a cluster");
         if maker == Maker::K3s {
             let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
             assert_eq!(text, "server: https://127.0.0.1:49321\n");
@@ -221,6 +255,13 @@ mod tests {
         for (asked, expected) in std::iter::zip(&asked, expected) {
             assert!(asked.starts_with(expected), "{asked}");
         }
+        let wanted = match (maker, image) {
+            (Maker::Kind, None) => "--kubeconfig",
+            (Maker::Kind, Some(_)) => "--image node:1",
+            (Maker::K3s, None) => "rancher/k3s:",
+            (Maker::K3s, Some(_)) => "--publish 127.0.0.1::6443 node:1 server",
+        };
+        assert!(asked[1].contains(wanted), "{}", asked[1]);
         std::fs::remove_dir_all(folder).expect("no folder");
     }
 
@@ -242,7 +283,7 @@ mod tests {
             }
             Ok(output(i32::from(first == failing), "", "no such image\n"))
         };
-        let error = MadeCluster::make(Maker::Kind, &folder, &run)
+        let error = MadeCluster::make(Maker::Kind, None, &folder, &run)
             .err()
             .expect("an error")
             .to_string();
@@ -252,6 +293,20 @@ mod tests {
             .replace(&format!("seatrial-{}", std::process::id()), "NAME");
         assert_eq!(error, format!("make a cluster with kind: {expected}"));
         assert_eq!(*deleted.borrow(), failing == "create");
+        std::fs::remove_dir_all(folder).expect("no folder");
+    }
+
+    /// What a run leaves behind when it is killed goes all the same.
+    #[test]
+    fn a_program_runs_after_this_process() {
+        let folder = folder("after");
+        let file = folder.join("ended");
+        let mut watcher = after_this_process("touch", &[&file.to_string_lossy()]).expect("a shell");
+        assert!(watcher.try_wait().expect("to look").is_none());
+        // So its input ends, as it does when the process does.
+        drop(watcher.stdin.take());
+        assert!(watcher.wait().expect("an end").success());
+        assert!(file.exists());
         std::fs::remove_dir_all(folder).expect("no folder");
     }
 }

@@ -148,8 +148,8 @@ fn a_kubeconfig_that_leads_nowhere() {
 }
 
 #[rstest]
-#[case(BackendChoice::Kind)]
-#[case(BackendChoice::K3s)]
+#[case(BackendChoice::Kind(None))]
+#[case(BackendChoice::K3s(None))]
 fn clusters_that_cannot_be_made_here(#[case] backend: BackendChoice) {
     let folder = Folder::with(
         "engine",

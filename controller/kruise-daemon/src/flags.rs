@@ -4,7 +4,7 @@ use controller::process::flags::{logging, unused};
 use controller::workloads::{Flag, Takes};
 
 /// The flags that steer something here.
-const USED: [Flag; 6] = [
+const USED: [Flag; 7] = [
     (
         "addr",
         Takes::Text,
@@ -30,6 +30,12 @@ const USED: [Flag; 6] = [
         "the kubeconfig to use outside of a cluster",
     ),
     ("feature-gates", Takes::Gates, "", "Name=true,Other=false"),
+    (
+        "version",
+        Takes::Truth,
+        "false",
+        "print the version, the commit, and the versions of OpenKruise and Kubernetes",
+    ),
     ("help", Takes::Truth, "false", "print this"),
 ];
 

@@ -14,6 +14,7 @@ use controller::process::endpoints::{listen, serve};
 use controller::process::flags::Flags;
 use controller::process::logs::Logs;
 use controller::process::stop::asked_to_stop;
+use controller::process::version::line;
 use miette::{MietteHandlerOpts, Report};
 use tokio::task::JoinSet;
 
@@ -34,6 +35,10 @@ pub fn main() -> ExitCode {
     let result = result.map_err(DaemonError::Usage).and_then(|flags| {
         if flags.is_set("help") {
             print!("{}", Flags::usage_of(&table()));
+            return Ok(());
+        }
+        if flags.is_set("version") {
+            println!("{}", line("kruise-daemon"));
             return Ok(());
         }
         let logs = Logs::new(flags.number("v"), flags.text("logging-format") == "json");

@@ -7,6 +7,7 @@ use controller::process::flags::Flags;
 use controller::process::logs::Logs;
 use controller::process::run::{Environment, run};
 use controller::process::stop::asked_to_stop;
+use controller::process::version::line;
 
 /// The exit code for a command line that is wrong, as Go's flag package has it.
 const USAGE: u8 = 2;
@@ -22,6 +23,10 @@ async fn main() -> ExitCode {
     };
     if flags.is_set("help") {
         print!("{}", Flags::usage());
+        return ExitCode::SUCCESS;
+    }
+    if flags.is_set("version") {
+        println!("{}", line("kruise-manager"));
         return ExitCode::SUCCESS;
     }
     let logs = Logs::new(flags.number("v"), flags.text("logging-format") == "json");

@@ -8,7 +8,7 @@ const UNUSED: &str = "taken and not used";
 const WORKERS_UNUSED: &str = "how many objects of the kind are worked on at a time; taken and not used";
 
 /// The flags that this manager has and OpenKruise's has not.
-const OWN: [Flag; 3] = [
+const OWN: [Flag; 5] = [
     (
         "install",
         Takes::Truth,
@@ -20,6 +20,18 @@ const OWN: [Flag; 3] = [
         Takes::Text,
         "",
         "where the API server reaches the webhooks of a manager outside of the cluster",
+    ),
+    (
+        "check-uninstall",
+        Takes::Truth,
+        "false",
+        "fail if there are CloneSets, Advanced StatefulSets or Advanced DaemonSets, and do nothing else",
+    ),
+    (
+        "version",
+        Takes::Truth,
+        "false",
+        "print the version, the commit, and the versions of OpenKruise and Kubernetes",
     ),
     ("help", Takes::Truth, "false", "print this"),
 ];

@@ -5,7 +5,7 @@
 //! metrics, health and readiness, `definitions` asks which kinds are served, `install` and `install_daemon` know the manifests, `logs`
 //! writes what happens, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that
 //! its chart runs this one. `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and
-//! `stop` (signals).
+//! `stop` (signals). `uninstall` checks that no workload is left, `version` tells what a program is.
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.
@@ -24,6 +24,8 @@ pub mod logs;
 pub mod run;
 pub mod secret;
 pub mod stop;
+mod uninstall;
+pub mod version;
 pub mod webhooks;
 
 pub use crate::gates;
@@ -61,6 +63,9 @@ pub enum ProcessError {
     /// Certificates cannot be made or read.
     #[error("certificates: {0}")]
     Certificates(String),
+    /// OpenKruise cannot be uninstalled: these kinds have objects.
+    #[error("there still exists some {0} in the cluster")]
+    InUse(&'static str),
     /// Another manager leads now.
     #[error("leader election lost")]
     LeadershipLost,

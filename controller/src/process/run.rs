@@ -17,7 +17,7 @@ use super::election::{Election, Timings};
 use super::flag_table;
 use super::flags::Flags;
 use super::gates::FeatureGates;
-use super::{ProcessError, endpoints, install, secret, webhooks};
+use super::{ProcessError, endpoints, install, secret, uninstall, webhooks};
 use crate::Manager;
 use crate::images::SECRETS_NAMESPACE;
 use crate::kit::RetryDelays;
@@ -114,6 +114,9 @@ impl Environment {
 /// If it cannot start, or loses its leadership.
 pub async fn run(flags: &Flags, environment: &Environment, stop: impl Future) -> Result<(), ProcessError> {
     let client = connect(flags.text("kubeconfig"), USER_AGENT).await?;
+    if flags.is_set("check-uninstall") {
+        return uninstall::check(&client).await;
+    }
     run_with(client, flags, environment, Options::default(), stop).await
 }
 

@@ -16,6 +16,9 @@ pub use clock::Clock;
 pub use nodes::Nodes;
 pub use serve::{Beside, Failure, Serve, Served};
 
+/// The version of Kubernetes that a cluster has.
+pub const KUBERNETES_VERSION: &str = "1.36.2";
+
 /// How often a node says that it is alive, as a real one.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,6 @@
 //! `fake-apiserver serve`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ pub struct Serve {
     /// How many times as fast as this machine's clock the cluster's runs. `fake-apiserver clock` lets it jump.
     #[arg(long, default_value = "1", value_parser = Speed::from_str)]
     speed: Speed,
-    /// A YAML file of images that stand for command lines of this machine: `images:` with `name`, `command`, `args`, `ports`, `env`,
-    /// `directory`.
+    /// A YAML file of images that stand for command lines of this machine: `images:` with `name`, `entrypoint`, `command`, `args`, `append`,
+    /// `ports`, `env`, `directory`.
     #[cfg(unix)]
     #[arg(long)]
     run_images: Option<PathBuf>,
@@ -121,6 +121,16 @@ impl Beside for () {}
 fn length(text: &str) -> Result<Duration, String> {
     let read: jiff::SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
     Duration::try_from(read).map_err(|error| error.to_string())
+}
+
+/// Where a client of this machine reaches a server that listens at `address`: on loopback, if that is every address.
+fn reached_at(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// The programs of images that run as processes.
@@ -215,7 +225,7 @@ impl Serve {
                 .identity
                 .as_ref()
                 .map(|identity| identity.authority_pem());
-            children.connect(cluster.client(), address, authority);
+            children.connect(cluster.client(), reached_at(address), authority);
         }
         let mut programs = JoinSet::new();
         let time = ClusterTime::new(&cluster, options.speed);
@@ -232,7 +242,10 @@ impl Serve {
             started = beside.start(served, &mut programs) => started?,
         }
         // JSON is YAML.
-        write_private(&path, &format!("{:#}\n", serve::kubeconfig(address, &transport)))?;
+        write_private(
+            &path,
+            &format!("{:#}\n", serve::kubeconfig(reached_at(address), &transport)),
+        )?;
         println!("export KUBECONFIG={}", path.display());
         let journal = cluster.journal();
         let broken = async {
@@ -247,5 +260,22 @@ impl Serve {
             path = broken => Err(format!("{path} cannot be written any more").into()),
             served = serving => Ok(served?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("127.0.0.1:1", "127.0.0.1:1")]
+    #[case("10.0.0.1:1", "10.0.0.1:1")]
+    #[case("0.0.0.0:6443", "127.0.0.1:6443")]
+    #[case("[::]:6443", "[::1]:6443")]
+    fn addresses(#[case] listened: &str, #[case] reached: &str) {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        assert_eq!(reached_at(address(listened)), address(reached));
     }
 }

@@ -67,7 +67,7 @@ fn a_program_has_its_words_variables_files_and_ends() {
                       echo; test -s \"$SERVICE_ACCOUNT_DIR/token\" && echo token; echo wrong >&2; exit 3";
         let (_server, client) = start(
             &directory,
-            json!([{"name": "example.com/tool:*", "command": ["sh", "-c", script, "tool"], "env": {"A": "file", "B": "file"}, "directory": "/"}]),
+            json!([{"name": "example.com/tool:*", "command": ["sh", "-c", script, "tool"], "env": {"A": "file", "B": "file of $(HOSTNAME)"}, "directory": "/"}]),
         )
         .await;
         let map = json!({"metadata": {"name": "m"}, "data": {"key": "value of key, "}});
@@ -101,7 +101,7 @@ fn a_program_has_its_words_variables_files_and_ends() {
             (errors.len(), lines.as_slice()),
             (
                 1,
-                ["tool pod-arg file pod /", "value of key, default", "token"].as_slice()
+                ["tool pod-arg file file of p /", "value of key, default", "token"].as_slice()
             )
         );
     });

@@ -343,3 +343,27 @@ fn nodes_of_another_process_run_pods() {
         }
     });
 }
+
+/// The version that the program tells is the one that its cluster has.
+#[test]
+fn the_version_names_that_of_the_cluster() {
+    let output = program(&["--version"]).output().expect("the program");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let begin = format!("fake-apiserver {} (commit ", env!("CARGO_PKG_VERSION"));
+    let end = format!(", Kubernetes {})\n", fake_apiserver::cli::KUBERNETES_VERSION);
+    assert!(told.starts_with(&begin) && told.ends_with(&end), "{told}");
+    let directory = Directory::new("version");
+    real_time(async {
+        let kubeconfig = directory.0.join("kubeconfig");
+        let _server = serve(&kubeconfig, &["--nodes", "0"]);
+        let version = client(&kubeconfig)
+            .await
+            .apiserver_version()
+            .await
+            .expect("a version");
+        assert_eq!(
+            version.git_version,
+            format!("v{}", fake_apiserver::cli::KUBERNETES_VERSION)
+        );
+    });
+}

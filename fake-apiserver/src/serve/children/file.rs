@@ -29,15 +29,21 @@ pub struct RunFile {
 pub(super) struct RunImage {
     /// The reference as pods have it; with `*` at its end, all that begin so.
     name: String,
+    /// The first word of the container's `command`, if the image has several programs.
+    #[serde(default)]
+    entrypoint: Option<String>,
     /// The program and its first words.
     pub command: Vec<String>,
     /// Further words where the container has no `args`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Last words, behind those of the container.
+    #[serde(default)]
+    append: Vec<String>,
     /// Ports of the container, and the ports of this machine on which the program answers for them; 0 takes a free one.
     #[serde(default)]
     pub ports: BTreeMap<u16, u16>,
-    /// Further variables.
+    /// Variables, in place of the container's of the same name.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Where the program runs; by default where the server does.
@@ -68,11 +74,15 @@ impl RunFile {
         }
     }
 
-    /// The first entry that stands for an image.
-    pub(super) fn find(&self, image: &str) -> Option<&RunImage> {
-        let is_it = |known: &&RunImage| match known.name.strip_suffix('*') {
-            Some(begin) => image.starts_with(begin),
-            None => image == known.name,
+    /// The first entry that stands for an image whose container has this `command`.
+    pub(super) fn find(&self, image: &str, command: &[String]) -> Option<&RunImage> {
+        let is_it = |known: &&RunImage| {
+            let is_image = match known.name.strip_suffix('*') {
+                Some(begin) => image.starts_with(begin),
+                None => image == known.name,
+            };
+            let entrypoint = known.entrypoint.as_ref();
+            is_image && entrypoint.is_none_or(|word| command.first() == Some(word))
         };
         self.images.iter().find(is_it)
     }
@@ -80,11 +90,12 @@ impl RunFile {
 
 impl RunImage {
     /// The words of the program: those of the file, then the container's `command` without its first word, which is a path in the
-    /// image, then its `args` or the file's.
+    /// image, then its `args` or the file's, then the file's last words.
     pub(super) fn words(&self, command: &[String], args: &[String]) -> Vec<String> {
         let own = command.iter().skip(1);
         let last = if args.is_empty() { &self.args } else { args };
-        self.command.iter().chain(own).chain(last).cloned().collect()
+        let words = self.command.iter().chain(own).chain(last);
+        words.chain(&self.append).cloned().collect()
     }
 }
 
@@ -127,25 +138,32 @@ mod tests {
     }
 
     #[rstest]
-    #[case("a:1", Some("one"))]
-    #[case("a:2", Some("any"))]
-    #[case("b:1", None)]
-    fn images(#[case] image: &str, #[case] expected: Option<&str>) {
-        let text = "images: [{name: 'a:1', command: [one]}, {name: 'a:*', command: [any]}]";
+    #[case("a:1", "", Some("one"))]
+    #[case("a:2", "", Some("any"))]
+    #[case("b:1", "", None)]
+    #[case("c:1", "/second", Some("second"))]
+    #[case("c:1", "/first", None)]
+    #[case("c:1", "", None)]
+    fn images(#[case] image: &str, #[case] word: &str, #[case] expected: Option<&str>) {
+        let text = "images: [{name: 'a:1', command: [one]}, {name: 'a:*', command: [any]}, \
+                    {name: 'c:*', entrypoint: /second, command: [second]}]";
         let file = RunFile::from_yaml(text).expect("a file");
-        assert_eq!(file.find(image).map(|image| image.command[0].as_str()), expected);
+        let command: Vec<String> = word.split_whitespace().map(str::to_owned).collect();
+        let found = file.find(image, &command);
+        assert_eq!(found.map(|image| image.command[0].as_str()), expected);
     }
 
     #[rstest]
-    #[case(&[], &[], "run -x d")]
-    #[case(&[], &["a"], "run -x a")]
-    #[case(&["/bin/in-image"], &[], "run -x d")]
-    #[case(&["/bin/in-image", "c"], &["a"], "run -x c a")]
+    #[case(&[], &[], "run -x d z")]
+    #[case(&[], &["a"], "run -x a z")]
+    #[case(&["/bin/in-image"], &[], "run -x d z")]
+    #[case(&["/bin/in-image", "c"], &["a"], "run -x c a z")]
     fn command_lines(#[case] command: &[&str], #[case] args: &[&str], #[case] expected: &str) {
-        let file = RunFile::from_yaml("images: [{name: i, command: [run, -x], args: [d]}]").expect("a file");
+        let file = RunFile::from_yaml("images: [{name: i, command: [run, -x], args: [d], append: [z]}]")
+            .expect("a file");
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let words = file
-            .find("i")
+            .find("i", &[])
             .expect("the image")
             .words(&owned(command), &owned(args));
         assert_eq!(words.join(" "), expected);

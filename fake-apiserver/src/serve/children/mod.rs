@@ -63,7 +63,7 @@ impl Children {
 impl OutsidePrograms for Children {
     fn program(&self, container: &OutsideContainer<'_>) -> Option<OutsideProgram> {
         let image = container.spec.get("image")?.as_str()?;
-        let image = self.0.images.find(image)?.clone();
+        let image = self.0.images.find(image, &container.command)?.clone();
         let child = Child::new(self.clone(), image, container);
         Some(Box::new(move |log, asked| child.run(log, asked).boxed()))
     }

@@ -239,8 +239,7 @@ impl Child {
         folder: &Folder,
         ports: &BTreeMap<u16, u16>,
     ) -> BTreeMap<String, String> {
-        let mut variables = self.image.env.clone();
-        variables.extend(self.env.clone());
+        let mut variables = self.env.clone();
         let path = |name: &str| folder.path(name).to_string_lossy().into_owned();
         for (name, value) in [
             ("HOSTNAME", self.pod.name().to_owned()),
@@ -255,6 +254,11 @@ impl Child {
         for (own, port) in ports {
             variables.insert(format!("PORT_{own}"), port.to_string());
         }
+        let of_file = self.image.env.iter();
+        let of_file: Vec<_> = of_file
+            .map(|(name, value)| (name.clone(), filled(value, &variables)))
+            .collect();
+        variables.extend(of_file);
         variables
     }
 

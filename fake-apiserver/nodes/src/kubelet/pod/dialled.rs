@@ -31,16 +31,18 @@ async fn asked((host, port): &(String, u16), spec: &Value) -> Result<(), String>
     if spec.get("httpGet").is_none() || text("httpGet.scheme") == "HTTPS" {
         return Ok(());
     }
-    let path = match text("httpGet.path") {
-        "" => "/",
-        path => path,
-    };
-    let code = status_of(stream, &address, path).await;
+    let path = rooted(text("httpGet.path"));
+    let code = status_of(stream, &address, &path).await;
     let code = code.map_err(|error| format!("Get \"http://{address}{path}\": {error}"))?;
     match code {
         200..400 => Ok(()),
         code => Err(format!("HTTP probe failed with statuscode: {code}")),
     }
+}
+
+/// The path of a request. A probe may name it without the first slash.
+fn rooted(path: &str) -> String {
+    format!("/{}", path.strip_prefix('/').unwrap_or(path))
 }
 
 /// The status code of the answer to a GET.
@@ -94,6 +96,15 @@ mod tests {
             Ok(()) => assert_eq!(told, Ok(())),
             Err(why) => assert!(told.clone().is_err_and(|told| told.ends_with(why)), "{told:?}"),
         }
+    }
+
+    #[rstest]
+    #[case("", "/")]
+    #[case("/", "/")]
+    #[case("readyz", "/readyz")]
+    #[case("/readyz?verbose", "/readyz?verbose")]
+    fn paths(#[case] path: &str, #[case] expected: &str) {
+        assert_eq!(rooted(path), expected);
     }
 
     #[tokio::test]
