@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use client_kit::{Jumps, ObjectClient, Random, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use machinery::types::rfc3339;
+use network::Network;
 use node_access::NodeAccess;
 use pod_rules::FieldError;
 use shared_json::Value;
@@ -55,6 +56,8 @@ pub(crate) struct ServerState {
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, Arc<dyn NodeAccess>>>,
+    /// The network of the nodes and their pods.
+    network: OnceLock<Network>,
     random: Mutex<Random>,
 }
 
@@ -92,6 +95,7 @@ impl Server {
             pages: Pages::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
+            network: OnceLock::new(),
             random: Mutex::new(seed.fork("uids").random()),
         };
         Self {
@@ -138,6 +142,11 @@ impl Server {
     /// network; here the caller that starts a kubelet says so.
     pub fn connect_node(&self, name: &str, access: impl NodeAccess + 'static) {
         self.state.lock_nodes().insert(name.to_owned(), Arc::new(access));
+    }
+
+    /// Lets the server reach pods by their addresses, for `proxy` and for webhooks. Only the first network counts.
+    pub fn connect_network(&self, network: &Network) {
+        self.state.network.get_or_init(|| network.clone());
     }
 
     /// The jumps of the cluster's time, where it runs otherwise.
@@ -238,6 +247,11 @@ impl ServerState {
     /// The way to a node, if it can be reached.
     pub(crate) fn node_access(&self, name: &str) -> Option<Arc<dyn NodeAccess>> {
         self.lock_nodes().get(name).cloned()
+    }
+
+    /// The network of the nodes, if there is one.
+    pub(crate) fn network(&self) -> Option<&Network> {
+        self.network.get()
     }
 
     pub(crate) fn new_uid(&self) -> String {

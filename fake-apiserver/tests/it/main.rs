@@ -2,6 +2,7 @@
 
 mod absent;
 mod account_rows;
+mod agnhost_rows;
 mod autoscaling;
 mod binding_rows;
 mod budget_rows;
@@ -36,6 +37,7 @@ mod metrics;
 mod mirror_rows;
 mod namespace_rows;
 mod needs_rows;
+mod network_fault_rows;
 mod network_rows;
 mod nodes;
 mod nominations;
@@ -47,6 +49,7 @@ mod probe_rows;
 mod process;
 mod protection_rows;
 mod provision_rows;
+mod proxy_rows;
 mod pull_rows;
 mod quick_rows;
 mod quota_rows;

@@ -3,7 +3,7 @@
 mod pool;
 mod tls;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,9 +17,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use machinery::meta::at;
 use machinery::patch::json_type;
+use network::{API_SERVER, Network};
 use node_access::dialled;
 use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Store};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -145,7 +147,7 @@ impl Service {
         }
     }
 
-    /// A service is where its endpoints are, or where the pods behind them say that they are: nothing else forwards to them here.
+    /// A service is where its first endpoint is, or where the pod behind it says that it is.
     fn place(&self, store: &Store) -> Result<Place, String> {
         let key = ObjectKey::new(&self.namespace, &self.name);
         let found = store.get(&GroupResource::new("", "services"), &key);
@@ -269,6 +271,7 @@ impl Service {
 /// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
 pub(crate) async fn post(
     store: &Store,
+    network: Option<&Network>,
     connections: &Connections,
     config: &ClientConfig,
     document: &Value,
@@ -280,16 +283,34 @@ pub(crate) async fn post(
         None => why,
     })?;
     let failed = |why: String| posted(&place.url, why);
-    // A webhook takes real time.
-    let _outside = connections.jumps.outside();
+    let inside = inside(network, &place);
+    // A webhook outside of the cluster takes real time.
+    let _outside = inside.is_none().then(|| connections.jumps.outside());
     // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
-    let exchange = Box::pin(exchange(connections, &place, &config.bundle, document, timeout));
+    let exchange = Box::pin(exchange(
+        connections,
+        (&place, inside),
+        &config.bundle,
+        document,
+        timeout,
+    ));
     match tokio::time::timeout(timeout, exchange).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),
         Ok(Err(Failure::Answer(why))) => Err(why),
         Ok(Ok(answer)) => Ok(answer),
     }
+}
+
+/// The way to a place on the network of the cluster; none if it is outside.
+type Inside<'a> = Option<(&'a Network, SocketAddr)>;
+
+fn inside<'a>(network: Option<&'a Network>, place: &Place) -> Inside<'a> {
+    let network = network?;
+    let address: IpAddr = place.address.parse().ok()?;
+    network
+        .has(address)
+        .then(|| (network, SocketAddr::new(address, place.port)))
 }
 
 enum Failure {
@@ -299,7 +320,7 @@ enum Failure {
 
 async fn exchange(
     connections: &Connections,
-    place: &Place,
+    (place, inside): (&Place, Inside<'_>),
     bundle: &[u8],
     document: &Value,
     timeout: Duration,
@@ -318,7 +339,9 @@ async fn exchange(
     };
     // A kept connection may have been closed meanwhile: that is seen when it is used.
     let answer = match kept {
-        None | Some(Err(Broken::Unanswered(_))) => answered(connect(place, bundle).await?, request()?).await,
+        None | Some(Err(Broken::Unanswered(_))) => {
+            answered(connect(place, inside, bundle).await?, request()?).await
+        }
         Some(answer) => answer,
     };
     let (sender, head, body) = answer.map_err(|broken| Failure::Transport(broken.to_string()))?;
@@ -347,20 +370,30 @@ fn target(place: &Place) -> String {
     }
 }
 
+/// A connection within the cluster or to a port of this machine.
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
 /// Opens a connection, which a task of its own drives.
-async fn connect(place: &Place, bundle: &[u8]) -> Result<Sender, Failure> {
+async fn connect(place: &Place, inside: Inside<'_>, bundle: &[u8]) -> Result<Sender, Failure> {
     let tls = tls::client_config(bundle).map_err(Failure::Answer)?;
     let dialled = |why: &str| Failure::Transport(format!("dial tcp {}: {why}", target(place)));
-    let stream = TcpStream::connect((place.address.as_str(), place.port))
-        .await
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
-            _ => dialled(&error.to_string()),
-        })?;
-    // The end of a question must not wait for the acknowledgement of its beginning.
-    stream
-        .set_nodelay(true)
-        .map_err(|error| dialled(&error.to_string()))?;
+    let stream: Box<dyn Wire> = if let Some((network, to)) = inside {
+        let connected = network.connect(API_SERVER, to).await;
+        Box::new(connected.map_err(|error| Failure::Transport(error.to_string()))?)
+    } else {
+        let stream = TcpStream::connect((place.address.as_str(), place.port))
+            .await
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
+                _ => dialled(&error.to_string()),
+            })?;
+        // The end of a question must not wait for the acknowledgement of its beginning.
+        stream
+            .set_nodelay(true)
+            .map_err(|error| dialled(&error.to_string()))?;
+        Box::new(stream)
+    };
     let name = match place.server_name.parse::<IpAddr>() {
         Ok(address) => ServerName::from(address),
         Err(_) => {
