@@ -16,5 +16,5 @@ mod services;
 
 pub use machine::{ConnectError, Connection, Machine, Untaken};
 pub use names::{Answer, NoSuchHost, Resolver};
-pub use net::{Kind, Network, WeakNetwork};
+pub use net::{API_SERVER, Kind, Network, WeakNetwork};
 pub use services::Variables;

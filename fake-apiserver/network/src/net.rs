@@ -20,6 +20,8 @@ use crate::names::{Answer, NoSuchHost, Resolver};
 use crate::policy::Policies;
 use crate::services::{Route, Services};
 
+/// The address from which the API server calls.
+pub const API_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
 /// How many bytes of a connection wait for their reader, in each direction.
 const BUFFER_BYTES: usize = 64 << 10;
 /// For how long Linux tries to connect to an address that does not answer (`tcp_syn_retries` 6).

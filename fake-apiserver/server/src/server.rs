@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use client_kit::{Jumps, ObjectClient, Random, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use machinery::types::rfc3339;
+use network::Network;
 use node_access::NodeAccess;
 use pki::FrontProxy;
 use pod_rules::FieldError;
@@ -58,6 +59,8 @@ pub(crate) struct ServerState {
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, Arc<dyn NodeAccess>>>,
+    /// The network of the nodes and their pods.
+    network: Arc<OnceLock<Network>>,
     random: Mutex<Random>,
 }
 
@@ -96,6 +99,7 @@ impl Server {
             aggregation: Arc::default(),
             remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
+            network: Arc::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };
         Self {
@@ -144,6 +148,11 @@ impl Server {
         self.state.lock_nodes().insert(name.to_owned(), Arc::new(access));
     }
 
+    /// Lets the server reach pods by their addresses, for `proxy` and for webhooks. Only the first network counts.
+    pub fn connect_network(&self, network: &Network) {
+        self.state.network.get_or_init(|| network.clone());
+    }
+
     /// The jumps of the cluster's time, where it runs otherwise.
     #[must_use]
     pub fn jumps(&self) -> &Arc<Jumps> {
@@ -184,6 +193,7 @@ impl Server {
             aggregation: Arc::clone(&state.aggregation),
             jumps: Arc::clone(&state.jumps),
             clock: Arc::clone(&state.clock),
+            network: Arc::clone(&state.network),
             client: self.objects_named("kube-apiserver"),
         }))
     }
@@ -269,6 +279,11 @@ impl ServerState {
     /// The way to a node, if it can be reached.
     pub(crate) fn node_access(&self, name: &str) -> Option<Arc<dyn NodeAccess>> {
         self.lock_nodes().get(name).cloned()
+    }
+
+    /// The network of the nodes, if there is one.
+    pub(crate) fn network(&self) -> Option<&Network> {
+        self.network.get()
     }
 
     pub(crate) fn new_uid(&self) -> String {

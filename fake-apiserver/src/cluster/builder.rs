@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use network::Network;
 use nodes::{
-    Containers, Disks, ImageRegistry, Kubelet, NodeSpec, OutsidePrograms, PodTimings, Scheduler,
-    ServiceProxy, Switch, Timing,
+    ContainerProgram, ContainerPrograms, Containers, Disks, ImageRegistry, Kubelet, NodeSpec,
+    OutsidePrograms, PodTimings, Scheduler, ServiceProxy, Switch, Timing,
 };
 use pki::{Authority, FrontProxy};
 use server::{EVENT_LIFE, Server, Webhook};
@@ -46,6 +46,7 @@ pub struct ClusterBuilder {
     placements: BTreeMap<String, String>,
     images: ImageRegistry,
     outside: Option<Arc<dyn OutsidePrograms>>,
+    programs: ContainerPrograms,
     containers: Option<Containers>,
     timing: Timing,
     pod_timings: BTreeMap<String, Vec<Option<Timing>>>,
@@ -75,6 +76,7 @@ impl Default for ClusterBuilder {
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
             outside: None,
+            programs: ContainerPrograms::default(),
             containers: None,
             timing: Timing::default(),
             pod_timings: BTreeMap::new(),
@@ -134,6 +136,38 @@ impl ClusterBuilder {
     /// The images that nodes can run. One that is not in the registry is on every node.
     pub fn images(mut self, images: ImageRegistry) -> Self {
         self.images = images;
+        self
+    }
+
+    /// Has containers of an image run a program in Rust. A name with `*` at its end stands for all images that begin so, one without a
+    /// tag for every tag.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use fake_apiserver::Cluster;
+    /// # use fake_apiserver::nodes::Container;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube::api::{Api, LogParams, PostParams};
+    /// # use std::time::Duration;
+    /// let hello = |container: Container| async move {
+    ///     container.print(&format!("hello from {}\n", container.hostname()));
+    ///     0
+    /// };
+    /// let cluster = Cluster::builder().nodes(1).program("my/image", hello).start().await?;
+    /// let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    /// let pod = serde_json::from_value(serde_json::json!({
+    ///     "metadata": {"name": "p"},
+    ///     "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "my/image:1"}]},
+    /// }))?;
+    /// pods.create(&PostParams::default(), &pod).await?;
+    /// cluster.run_for(Duration::from_secs(5)).await;
+    /// assert_eq!(pods.logs("p", &LogParams::default()).await?, "hello from p\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn program(mut self, image: &str, program: impl ContainerProgram + 'static) -> Self {
+        self.programs.add(image, Arc::new(program));
         self
     }
 
@@ -376,6 +410,7 @@ impl ClusterBuilder {
             );
         }
         let network = Network::new(self.seed);
+        server.connect_network(&network);
         if !self.nodes.is_empty() {
             tasks.spawn(ServiceProxy::new(server.client_named("kube-proxy"), &network).run());
             tasks.spawn(
@@ -404,6 +439,7 @@ impl ClusterBuilder {
             .with_pod_timings(Arc::clone(&pod_timings))
             .with_containers(self.containers.clone())
             .with_outside(self.outside.clone())
+            .with_programs(self.programs.clone())
             .with_jumps(server.jumps());
             if self.agenda {
                 kubelet = kubelet.with_agenda(&agenda);

@@ -1,10 +1,15 @@
 //! The Rust examples of README.md and docs/: each stands here, is compiled and run, and a test compares the texts.
 
+use std::future::ready;
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fake_apiserver::Cluster;
 use fake_apiserver::faults::{Effect, Fault, Requests};
+use fake_apiserver::network::faults::{self as connections, Peer};
+use fake_apiserver::nodes::Container;
+use http::Response;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -43,6 +48,39 @@ async fn a_pod_runs() -> Result<(), Box<dyn std::error::Error>> {
     cluster.run_for(Duration::from_secs(30)).await; // takes no real time
     let status = pods.get("web").await?.status;
     assert_eq!(status.and_then(|status| status.phase).as_deref(), Some("Running"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_answers() -> Result<(), Box<dyn std::error::Error>> {
+    let greeter = |container: Container| async move {
+        let hostname = container.hostname().to_owned();
+        let page = move |_| ready(Response::new(Bytes::from(hostname.clone())));
+        container.serve(80, page).await;
+        1 // it was killed, or another program has the port
+    };
+    let cluster = Cluster::builder().program("nginx", greeter).start().await?;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &web_pod()).await?;
+    cluster.run_for(Duration::from_secs(5)).await;
+    let path = "/api/v1/namespaces/default/pods/web:80/proxy/";
+    let request = http::Request::get(path).body(Vec::new())?;
+    assert_eq!(cluster.client().request_text(request).await?, "web");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_parted() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = Cluster::builder().nodes(2).start().await?;
+    let faults = cluster.network().faults();
+    let slow = connections::Fault::new(connections::Effect::Delay(Duration::from_secs(2)));
+    let slow = faults.add(slow.to(Peer::pod("default", "db-0")).port(5432));
+    let refused = connections::Fault::new(connections::Effect::Refuse).chance(0.1);
+    let refused = faults.add(refused.from(Peer::node("node1")));
+    let parted = faults.partition(Peer::node("node1"), Peer::node("node2"));
+    cluster.run_for(Duration::from_secs(60)).await;
+    parted.lift();
+    assert_eq!((slow.strikes(), refused.strikes()), (0, 0)); // nobody has connected
     Ok(())
 }
 

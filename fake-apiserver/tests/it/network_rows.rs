@@ -9,7 +9,7 @@ use shared_json::{Value, json};
 use crate::support::{request, sh, simulate, with};
 
 /// Objects of a row: each is created in `default`, by its kind, before the next.
-async fn create(cluster: &Cluster, object: &Value) {
+pub(crate) async fn create(cluster: &Cluster, object: &Value) {
     let kind = object["kind"].as_str().unwrap_or("Pod");
     let path = match kind {
         "Service" => "/api/v1/namespaces/default/services",
@@ -41,7 +41,7 @@ fn page(name: &str) -> Value {
     )
 }
 
-fn service(name: &str, spec: Value) -> Value {
+pub(crate) fn service(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
 }
 

@@ -472,7 +472,7 @@ fn nodes_without_a_way_to_them_refuse() {
         assert_eq!(ask("near/proxy").await, not_allowed, "the pod has no address yet");
         let scheme = (400, "invalid pod request \"ftp:near:21\"".to_owned());
         assert_eq!(ask("ftp:near:21/proxy").await, scheme);
-        let (code, status) = request(&cluster, "GET", "/api/v1/nodes/near/proxy", &Value::Null).await;
+        let (code, status) = request(&cluster, "GET", "/api/v1/nodes/near/proxy/", &Value::Null).await;
         assert_eq!(code, 503, "{status}");
         let (code, status) = request(&cluster, "GET", "/api/v1/nodes/bare/proxy", &Value::Null).await;
         assert_eq!((code, status["message"].as_str()), (500, Some(unknown)));

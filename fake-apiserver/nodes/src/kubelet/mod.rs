@@ -37,7 +37,7 @@ use crate::link::{Connected, Switch};
 use crate::mail::{Mailbox, Mailboxes};
 use crate::node::NodeSpec;
 use crate::pressure::{self, Shortage};
-use crate::programs::OutsidePrograms;
+use crate::programs::{ContainerPrograms, OutsidePrograms};
 use crate::status::condition_of;
 use crate::timing::{PodTimings, Timing};
 
@@ -61,6 +61,8 @@ pub struct Kubelet {
     pub(super) access: KubeletPort,
     /// The view of the node's containers for programs beside the kubelet, if there are such programs.
     pub(super) containers: Option<Containers>,
+    /// The programs in Rust of images.
+    pub(super) programs: ContainerPrograms,
     /// Programs that run outside of the simulation, if there are any.
     pub(super) outside: Option<Arc<dyn OutsidePrograms>>,
     /// The jumps of the cluster's time.
@@ -127,6 +129,7 @@ impl Kubelet {
             access,
             containers: None,
             outside: None,
+            programs: ContainerPrograms::default(),
             jumps: Arc::default(),
             desk: Desk::default(),
             last_beat: Mutex::default(),
@@ -192,6 +195,13 @@ impl Kubelet {
     #[must_use]
     pub fn with_outside(mut self, programs: Option<Arc<dyn OutsidePrograms>>) -> Self {
         self.outside = programs;
+        self
+    }
+
+    /// The same kubelet, with programs in Rust for some images.
+    #[must_use]
+    pub fn with_programs(mut self, programs: ContainerPrograms) -> Self {
+        self.programs = programs;
         self
     }
 

@@ -2,14 +2,16 @@
 //!
 //! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
 //! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files and [`pipe`] its
-//! input and output; [`web`] are the commands that use the network; [`image_program`] has the programs of images that are known by name; [`outside`] those that run elsewhere; [`session`] is a client's command in a
+//! input and output; [`web`] are the commands that use the network; [`image_program`] has the programs of images that are known by name, [`agnhost`] that of Kubernetes' tests; [`native`] are programs in Rust, a user's own among them; [`outside`] those that run elsewhere; [`session`] is a client's command in a
 //! container, or its attachment to a running program.
 
+mod agnhost;
 mod arith;
 mod builtins;
 mod certgen;
 mod files;
 mod image_program;
+mod native;
 mod outside;
 mod parse;
 mod pipe;
@@ -20,8 +22,11 @@ mod shell;
 mod tar;
 mod web;
 
+pub(super) use agnhost::{Agnhost, is_agnhost, only_waits, words_of};
 pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
+pub(super) use native::NativeLaunch;
+pub use native::{Container, ContainerProgram, ContainerPrograms, Listener};
 pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, OutsidePrograms};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::files::Files;
 use super::image_program::ImageProgram;
+use super::native::{Container, NativeLaunch};
 use super::outside::{AskedToEnd, ContainerLog, OutsideProgram};
 use super::pipe::Output;
 use super::script::{ExitScript, Program};
@@ -57,6 +58,10 @@ pub(crate) struct Launch {
     pub argv: Option<Vec<String>>,
     /// The program of an image that is known by name; it goes before `argv`.
     pub image_program: Option<ImageProgram>,
+    /// The program in Rust of an image; it goes before `argv`, too.
+    pub native: Option<NativeLaunch>,
+    /// It has no ports, although nothing is known of it but that it serves.
+    pub waits: bool,
     /// The program that runs elsewhere; it goes before all others.
     pub outside: Option<OutsideProgram>,
     pub env: BTreeMap<String, String>,
@@ -166,7 +171,9 @@ pub(crate) fn launch<K: Send + 'static>(
         nic: launch.nic,
         links: launch.links,
         listens: AtomicBool::new(
-            launch.argv.is_none() || launch.program.is_some() || launch.outside.is_some(),
+            launch.program.is_some()
+                || launch.outside.is_some()
+                || (launch.argv.is_none() && launch.native.is_none() && !launch.waits),
         ),
         program: launch.program,
     });
@@ -192,6 +199,12 @@ pub(crate) fn launch<K: Send + 'static>(
         return process;
     }
     let number = usize::try_from(launch.run).unwrap_or(usize::MAX);
+    if run.program.is_none()
+        && let Some(native) = launch.native
+    {
+        run_native(&mut process, native, key, exits);
+        return process;
+    }
     match (&run.program, launch.image_program, launch.argv) {
         (Some(program), _, _) => {
             run.logs.write(program.logs.as_bytes());
@@ -251,6 +264,55 @@ pub(crate) fn launch<K: Send + 'static>(
         (None, None, None) => process.serves = Some(launch.stop),
     }
     process
+}
+
+/// Starts a program in Rust.
+fn run_native<K: Send + 'static>(
+    process: &mut Process,
+    native: NativeLaunch,
+    key: K,
+    exits: mpsc::UnboundedSender<(K, Exit)>,
+) {
+    let run = Arc::clone(&process.run);
+    let (term, mut asked) = watch::channel(false);
+    process.term = Some(term);
+    let mut streams = Streams::into_one(&run.logs);
+    if let Some(input) = &run.input {
+        streams.input = input.clone();
+    }
+    let catches_term: Arc<AtomicBool> = Arc::default();
+    let mut env = BTreeMap::clone(&run.links);
+    env.extend(run.env.clone());
+    let container = Container {
+        command: native.command,
+        args: native.args,
+        env,
+        files: run.files.clone(),
+        nic: run.nic.clone(),
+        hostname: run.hostname.clone(),
+        clock: Arc::clone(&run.clock),
+        streams,
+        run: Some(Arc::clone(&run)),
+        term: asked.clone(),
+        catches_term: Arc::clone(&catches_term),
+        random: native.random,
+    };
+    let task = async move {
+        let ended_by_signal = async {
+            // Whoever would ask is gone together with this task.
+            if asked.wait_for(|asked| *asked).await.is_err() || catches_term.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        let code = tokio::select! {
+            biased;
+            code = native.program.run(container) => code,
+            () = ended_by_signal => TERMINATED,
+        };
+        run.logs.close();
+        let _ = exits.unbounded_send((key, Exit::now(code, &run.clock)));
+    };
+    process.task = Some(tokio::spawn(task));
 }
 
 async fn scripted(

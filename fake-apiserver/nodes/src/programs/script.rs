@@ -6,7 +6,7 @@ use machinery::meta::string_map;
 use serde::Deserialize;
 use shared_json::Value;
 
-use super::{builtins, web};
+use super::{agnhost, builtins, web};
 
 /// The annotation that scripts a container: this, and the container's name. Its value is a [`Program`] as JSON.
 const ANNOTATION: &str = "program.fake-apiserver/";
@@ -155,6 +155,7 @@ pub(crate) fn program_of(pod: &Value, container: &str) -> Option<Program> {
 pub(super) fn is_command(name: &str) -> bool {
     SHELL_WORDS.contains(&builtins::base_name(name))
         || web::is_command(builtins::base_name(name))
+        || agnhost::is_own_name(name)
         || builtins::call(name).is_some()
 }
 

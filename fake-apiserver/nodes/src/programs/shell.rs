@@ -16,7 +16,7 @@ use super::files::{Files, resolve};
 use super::parse::{Node, Redirect, Word, parse};
 use super::pipe::Output;
 use super::process::Run;
-use super::web;
+use super::{agnhost, web};
 use idle::{duration, is_true, pure_sleep};
 
 mod expansion;
@@ -454,6 +454,9 @@ impl Shell {
                 return Box::pin(self.command(arguments, streams)).await;
             }
             "read" => self.read_line(arguments, streams).await,
+            name if agnhost::is_own_name(name) => {
+                self.status = Box::pin(self.agnhost(&argv[0], arguments, streams)).await;
+            }
             name if web::is_command(name) => self.network_command(name, arguments, streams).await,
             _ => match builtins::call(name) {
                 Some(builtin) => {

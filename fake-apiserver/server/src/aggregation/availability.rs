@@ -1,13 +1,14 @@
 //! Whether the servers behind APIServices answer. The rules, the texts and the times are those of kube-aggregator.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use client_kit::{Jumps, ObjectClient, SharedClock};
 use http::{Request, StatusCode};
 use machinery::meta::at;
 use machinery::types::rfc3339;
+use network::Network;
 use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Revision, Scope, Store, Watcher};
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ pub(crate) struct Checks {
     pub aggregation: Arc<Aggregation>,
     pub jumps: Arc<Jumps>,
     pub clock: SharedClock,
+    /// Empty until there are nodes.
+    pub network: Arc<OnceLock<Network>>,
     /// Writes statuses.
     pub client: ObjectClient,
 }
@@ -124,6 +127,7 @@ impl Checks {
             store: &self.store,
             aggregation: &self.aggregation,
             jumps: &self.jumps,
+            network: self.network.get(),
         }
     }
 

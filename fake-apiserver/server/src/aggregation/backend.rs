@@ -6,12 +6,13 @@ use futures::StreamExt as _;
 use http::header::HOST;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full};
+use network::Network;
 use store::Store;
 
 use super::Aggregation;
 use super::api_service::ApiService;
 use crate::message::body::ResponseBody;
-use crate::webhook_client::{Failure, Trust, client_config, connect, target};
+use crate::webhook_client::{Failure, Trust, client_config, connect, inside, target};
 
 /// Why a server has not answered.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,8 @@ pub(crate) struct Ways<'a> {
     pub store: &'a Store,
     pub aggregation: &'a Aggregation,
     pub jumps: &'a Jumps,
+    /// The network of the nodes, if there are any.
+    pub network: Option<&'a Network>,
 }
 
 impl Ways<'_> {
@@ -55,9 +58,11 @@ impl Ways<'_> {
         let tls = client_config(trust, shown.map(AsRef::as_ref)).map_err(Unanswered::Broken)?;
         // The other server takes real time.
         let _outside = self.jumps.outside();
-        let mut sender = connect(&place, tls).await.map_err(|failure| match failure {
-            Failure::Transport(why) | Failure::Answer(why) => Unanswered::Broken(why),
-        })?;
+        let mut sender = connect(&place, inside(self.network, &place), tls)
+            .await
+            .map_err(|failure| match failure {
+                Failure::Transport(why) | Failure::Answer(why) => Unanswered::Broken(why),
+            })?;
         if let Ok(host) = HeaderValue::from_str(&target(&place)) {
             request.headers_mut().insert(HOST, host);
         }

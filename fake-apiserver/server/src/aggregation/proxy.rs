@@ -157,6 +157,7 @@ mod tests {
             store: &store,
             aggregation: &crate::aggregation::Aggregation::default(),
             jumps: &client_kit::Jumps::default(),
+            network: None,
         };
         assert_eq!(
             forward(ways, &found, asker).await.status(),

@@ -142,6 +142,7 @@ pub(super) async fn convert(
     }
     let answer = post(
         &state.store,
+        state.network(),
         &state.webhook_connections,
         &hook.config,
         &document,

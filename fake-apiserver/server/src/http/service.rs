@@ -142,6 +142,11 @@ async fn handle(
     let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
     let target = routed(target(&head.method, &path, params.watch), &server.state.registry);
+    let target = match target {
+        // What is passed on may have any method.
+        Target::WrongMethodOf(request) if streams::is_proxied(&request) => Target::Resource(request),
+        target => target,
+    };
     let target = read_by_custom_handler(target, head, params.watch, &server.state.registry);
     if target == Target::Unfinished {
         let asked = head
@@ -197,6 +202,8 @@ async fn handle(
         Target::NoRoute => Err(ApiError::no_such_resource()),
         Target::Resource(request) => {
             let stream = streams::ends_at_node(&request).then(|| streams::Head {
+                method: head.method.clone(),
+                path: head.uri.path().to_owned(),
                 query: query.to_owned(),
                 headers: head.headers.clone(),
                 upgrade,
@@ -239,6 +246,7 @@ fn ways(server: &Server) -> Ways<'_> {
         store: &server.state.store,
         aggregation: &server.state.aggregation,
         jumps: &server.state.jumps,
+        network: server.state.network(),
     }
 }
 

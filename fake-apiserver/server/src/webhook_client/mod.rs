@@ -3,7 +3,7 @@
 mod pool;
 mod tls;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use machinery::meta::at;
 use machinery::patch::json_type;
+use network::{API_SERVER, Network};
 use node_access::dialled;
 use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Store};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls;
@@ -149,7 +151,7 @@ impl Service {
         }
     }
 
-    /// A service is where its endpoints are, or where the pods behind them say that they are: nothing else forwards to them here.
+    /// A service is where its first endpoint is, or where the pod behind it says that it is.
     ///
     /// # Errors
     /// Without such a Service, port or address.
@@ -276,6 +278,7 @@ impl Service {
 /// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
 pub(crate) async fn post(
     store: &Store,
+    network: Option<&Network>,
     connections: &Connections,
     config: &ClientConfig,
     document: &Value,
@@ -287,16 +290,34 @@ pub(crate) async fn post(
         None => why,
     })?;
     let failed = |why: String| posted(&place.url, why);
-    // A webhook takes real time.
-    let _outside = connections.jumps.outside();
+    let inside = inside(network, &place);
+    // A webhook outside of the cluster takes real time.
+    let _outside = inside.is_none().then(|| connections.jumps.outside());
     // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
-    let exchange = Box::pin(exchange(connections, &place, &config.bundle, document, timeout));
+    let exchange = Box::pin(exchange(
+        connections,
+        (&place, inside),
+        &config.bundle,
+        document,
+        timeout,
+    ));
     match tokio::time::timeout(timeout, exchange).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),
         Ok(Err(Failure::Answer(why))) => Err(why),
         Ok(Ok(answer)) => Ok(answer),
     }
+}
+
+/// The way to a place on the network of the cluster; none if it is outside.
+pub(crate) type Inside<'a> = Option<(&'a Network, SocketAddr)>;
+
+pub(crate) fn inside<'a>(network: Option<&'a Network>, place: &Place) -> Inside<'a> {
+    let network = network?;
+    let address: IpAddr = place.address.parse().ok()?;
+    network
+        .has(address)
+        .then(|| (network, SocketAddr::new(address, place.port)))
 }
 
 pub(crate) enum Failure {
@@ -306,7 +327,7 @@ pub(crate) enum Failure {
 
 async fn exchange(
     connections: &Connections,
-    place: &Place,
+    (place, inside): (&Place, Inside<'_>),
     bundle: &[u8],
     document: &Value,
     timeout: Duration,
@@ -327,7 +348,7 @@ async fn exchange(
     let answer = match kept {
         None | Some(Err(Broken::Unanswered(_))) => {
             let tls = client_config(Trust::Bundle(bundle), None).map_err(Failure::Answer)?;
-            answered(connect(place, tls).await?, request()?).await
+            answered(connect(place, inside, tls).await?, request()?).await
         }
         Some(answer) => answer,
     };
@@ -357,19 +378,33 @@ pub(crate) fn target(place: &Place) -> String {
     }
 }
 
+/// A connection within the cluster or to a port of this machine.
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
 /// Opens a connection, which a task of its own drives.
-pub(crate) async fn connect(place: &Place, tls: Arc<rustls::ClientConfig>) -> Result<Sender, Failure> {
+pub(crate) async fn connect(
+    place: &Place,
+    inside: Inside<'_>,
+    tls: Arc<rustls::ClientConfig>,
+) -> Result<Sender, Failure> {
     let dialled = |why: &str| Failure::Transport(format!("dial tcp {}: {why}", target(place)));
-    let stream = TcpStream::connect((place.address.as_str(), place.port))
-        .await
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
-            _ => dialled(&error.to_string()),
-        })?;
-    // The end of a question must not wait for the acknowledgement of its beginning.
-    stream
-        .set_nodelay(true)
-        .map_err(|error| dialled(&error.to_string()))?;
+    let stream: Box<dyn Wire> = if let Some((network, to)) = inside {
+        let connected = network.connect(API_SERVER, to).await;
+        Box::new(connected.map_err(|error| Failure::Transport(error.to_string()))?)
+    } else {
+        let stream = TcpStream::connect((place.address.as_str(), place.port))
+            .await
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
+                _ => dialled(&error.to_string()),
+            })?;
+        // The end of a question must not wait for the acknowledgement of its beginning.
+        stream
+            .set_nodelay(true)
+            .map_err(|error| dialled(&error.to_string()))?;
+        Box::new(stream)
+    };
     let name = match place.server_name.parse::<IpAddr>() {
         Ok(address) => ServerName::from(address),
         Err(_) => {

@@ -21,8 +21,9 @@ use crate::containers::{ContainerInfo, Handle, Place};
 use crate::images;
 use crate::nic::Nic;
 use crate::programs::{
-    Exit, Files, ImageProgram, Launch, OutsideContainer, Surroundings, Volume, argv_of, document_root,
-    launch, program_of, task_of,
+    Agnhost, ContainerProgram, Exit, Files, ImageProgram, Launch, NativeLaunch, OutsideContainer,
+    Surroundings, Volume, argv_of, document_root, is_agnhost, launch, only_waits, program_of, task_of,
+    words_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -358,7 +359,9 @@ impl PodWorker {
         } else {
             None
         };
-        if program.is_none() && image_program.is_none() && argv.is_none() && !is_registered {
+        let native = self.native(spec, &known);
+        let is_known = image_program.is_some() || native.is_some() || argv.is_some();
+        if program.is_none() && !is_known && !is_registered {
             program = task_of(&self.pod, spec);
         }
         self.kubelet.access.arrived(&self.pod, &self.record.pod_ip);
@@ -386,6 +389,9 @@ impl PodWorker {
                 program,
                 argv,
                 image_program,
+                native,
+                waits: is_agnhost(image)
+                    && only_waits(&words(spec, "command", &known), &words(spec, "args", &known)),
                 outside,
                 env,
                 nic,
@@ -451,6 +457,28 @@ impl PodWorker {
             words(spec, "args", env),
             surroundings,
         )
+    }
+
+    /// The program in Rust of a container's image, if there is one.
+    fn native(&self, spec: &Value, env: &BTreeMap<String, String>) -> Option<NativeLaunch> {
+        let image = text_of(spec, "image");
+        let given = self.kubelet.programs.get(image);
+        if given.is_none() && !is_agnhost(image) {
+            return None;
+        }
+        let (command, args) = (words(spec, "command", env), words(spec, "args", env));
+        // A program that only waits costs less if nothing runs for it.
+        let runs = words_of(&command, &args).is_some() && !only_waits(&command, &args);
+        let built_in = || runs.then(|| Arc::new(Agnhost) as Arc<dyn ContainerProgram>);
+        let program = given.or_else(built_in)?;
+        let mut seed = [0; 8];
+        self.random.clone().fill(&mut seed);
+        Some(NativeLaunch {
+            program,
+            command,
+            args,
+            random: Seed(u64::from_le_bytes(seed)).random(),
+        })
     }
 
     async fn post_start(

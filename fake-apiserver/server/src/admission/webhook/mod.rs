@@ -141,6 +141,7 @@ async fn ask_about(
     let asked = review::of(server, attributes, concern);
     let answered = match post(
         &server.state.store,
+        server.state.network(),
         &server.state.webhook_connections,
         &webhook.client,
         &asked.body,

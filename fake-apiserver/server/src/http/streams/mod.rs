@@ -2,19 +2,20 @@
 //!
 //! The way of one: [`target`] finds the pod, its container and its node; [`handshake`] changes the connection's protocol;
 //! [`remote_command`] carries a session and [`forward`] connections to ports, each over WebSockets ([`websocket`]) or SPDY
-//! ([`spdy`]). [`proxy`] says why a request is not passed on. [`loopback`] gives a client of this process a connection that can change its protocol.
+//! ([`spdy`]). [`proxy`] passes requests on to pods, services and nodes, and [`rewrite`] makes links of their pages lead back through it. [`loopback`] gives a client of this process a connection that can change its protocol.
 
 mod forward;
 mod handshake;
 mod loopback;
 mod proxy;
 mod remote_command;
+mod rewrite;
 mod spdy;
 mod target;
 mod websocket;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
 use crate::context::Context;
@@ -31,6 +32,9 @@ pub(super) use loopback::{is_needed, through_a_connection};
 
 /// The parts of a request's head that such an answer needs.
 pub(super) struct Head {
+    pub method: Method,
+    /// The path as it came.
+    pub path: String,
     pub query: String,
     pub headers: HeaderMap,
     pub upgrade: Option<OnUpgrade>,
@@ -51,6 +55,12 @@ pub(super) fn ends_at_node(request: &ResourceRequest) -> bool {
             "services" | "nodes" => proxied,
             _ => false,
         }
+}
+
+/// Whether a request is passed on, whatever its method.
+pub(super) fn is_proxied(request: &ResourceRequest) -> bool {
+    let subresource = request.subresource.as_str();
+    ends_at_node(request) && (subresource == "proxy" || subresource.starts_with("proxy/"))
 }
 
 /// Answers a request that ends at a node.
@@ -79,7 +89,7 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
         "log" => log(context, head, &query),
         "exec" | "attach" => remote_command(context, head, &query),
         "portforward" => port_forward(context, head, &query),
-        _ => Err(proxy::refusal(context)),
+        _ => proxy::answer(context, head).await,
     }
 }
 

@@ -1,0 +1,334 @@
+//! Programs in Rust that stand for images: a user's own, and `agnhost`.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use client_kit::{Random, SharedClock};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use network::{Answer, Connection, NoSuchHost};
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+
+use super::files::{FileError, Files};
+use super::process::Run;
+use super::shell::Streams;
+use crate::access::Bound;
+use crate::images::canonical;
+use crate::nic::{DialError, Nic};
+
+/// The largest body of a request that a program reads.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// A program that containers of an image run. Functions from a [`Container`] to a future of an exit code are programs.
+///
+/// ```
+/// use nodes::{Container, ContainerProgram};
+///
+/// let program = |container: Container| async move {
+///     container.print("hello\n");
+///     0
+/// };
+/// let _: &dyn ContainerProgram = &program;
+/// ```
+pub trait ContainerProgram: Send + Sync {
+    /// Runs a container to its end; gives its exit code. The future is dropped when the container is killed.
+    fn run(&self, container: Container) -> BoxFuture<'static, i32>;
+}
+
+impl<F, R> ContainerProgram for F
+where
+    F: Fn(Container) -> R + Send + Sync,
+    R: Future<Output = i32> + Send + 'static,
+{
+    fn run(&self, container: Container) -> BoxFuture<'static, i32> {
+        self(container).boxed()
+    }
+}
+
+/// The programs of images, by name: a name with `*` at its end stands for all that begin so, one without a tag for every tag.
+#[derive(Clone, Default)]
+pub struct ContainerPrograms(BTreeMap<String, Arc<dyn ContainerProgram>>);
+
+impl ContainerPrograms {
+    /// Adds a program, or replaces the one of that name.
+    pub fn add(&mut self, image: &str, program: Arc<dyn ContainerProgram>) {
+        self.0.insert(image.to_owned(), program);
+    }
+
+    /// The program of an image; of several names the longest counts.
+    pub(crate) fn get(&self, image: &str) -> Option<Arc<dyn ContainerProgram>> {
+        let whole = canonical(image);
+        let fits = |name: &str| match name.strip_suffix('*') {
+            Some(start) => image.starts_with(start) || whole.starts_with(&canonical_start(start)),
+            None if has_tag(name) => canonical(name) == whole,
+            None => canonical(name).rsplit_once(':').map(|(repository, _)| repository) == repository(&whole),
+        };
+        let found = self.0.iter().filter(|(name, _)| fits(name));
+        let found = found.max_by_key(|(name, _)| name.len())?;
+        Some(Arc::clone(found.1))
+    }
+}
+
+fn has_tag(name: &str) -> bool {
+    name.rsplit('/').next().unwrap_or_default().contains([':', '@'])
+}
+
+fn canonical_start(start: &str) -> String {
+    if start.contains('/') {
+        start.to_owned()
+    } else {
+        format!("docker.io/library/{start}")
+    }
+}
+
+fn repository(canonical: &str) -> Option<&str> {
+    let at = canonical.rfind('/').map_or(0, |at| at + 1);
+    let end = canonical.get(at..)?.find([':', '@'])?;
+    canonical.get(..at + end)
+}
+
+/// The world of a program in its container.
+pub struct Container {
+    /// The container's `command`, with its variables filled in.
+    pub command: Vec<String>,
+    /// The container's `args`.
+    pub args: Vec<String>,
+    /// Its environment, with the variables of Services.
+    pub env: BTreeMap<String, String>,
+    pub(super) files: Files,
+    pub(super) nic: Nic,
+    pub(super) hostname: String,
+    pub(super) clock: SharedClock,
+    pub(super) streams: Streams,
+    pub(super) run: Option<Arc<Run>>,
+    pub(super) term: watch::Receiver<bool>,
+    pub(super) catches_term: Arc<AtomicBool>,
+    pub(super) random: Random,
+}
+
+impl Container {
+    /// The pod's hostname.
+    #[must_use]
+    pub fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
+    /// The cluster's time. A program waits with tokio's timers, which follow it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A number that follows from the cluster's seed.
+    pub fn random(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
+    /// Prints to the standard output.
+    pub fn print(&self, text: &str) {
+        self.streams.out.write(text.as_bytes());
+    }
+
+    /// Prints to the standard error.
+    pub fn print_error(&self, text: &str) {
+        self.streams.err.write(text.as_bytes());
+    }
+
+    /// A line of the standard input, without its end; none once nothing more comes.
+    pub async fn read_line(&self) -> Option<String> {
+        self.streams.input.line().await
+    }
+
+    /// Waits until the container is asked to end, as by `TERM`. A program that never asks for that ends at once then.
+    pub async fn asked_to_end(&mut self) {
+        self.catches_term.store(true, Ordering::Relaxed);
+        if self.term.wait_for(|asked| *asked).await.is_err() {
+            // Whoever would ask is gone, and with it soon the program.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.files.read(path).map_err(io_error)
+    }
+
+    /// Writes a file, whose directory must be there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_file(&self, path: &str, content: &[u8]) -> io::Result<()> {
+        self.files.write(path, content, false).map_err(io_error)
+    }
+
+    /// Makes a directory, and those above it.
+    ///
+    /// # Errors
+    /// If a file is there.
+    pub fn make_dir(&self, path: &str) -> io::Result<()> {
+        self.files.make_dir(path, true).map_err(io_error)
+    }
+
+    /// The names in a directory.
+    ///
+    /// # Errors
+    /// If there is no such directory.
+    pub fn list_dir(&self, path: &str) -> io::Result<Vec<String>> {
+        self.files.list(path).map_err(io_error)
+    }
+
+    /// The pod's address.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        self.nic.address()
+    }
+
+    /// The addresses of a name, as the pod looks it up. A host outside of the cluster has none.
+    ///
+    /// # Errors
+    /// If nobody has the name.
+    pub fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, NoSuchHost> {
+        Ok(match self.nic.resolve(host)? {
+            Answer::Addresses(_, addresses) => addresses,
+            Answer::Outside(_) => Vec::new(),
+        })
+    }
+
+    /// Connects to a port of a host, by address or name.
+    ///
+    /// # Errors
+    /// If nothing answers there.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<DuplexStream, DialError> {
+        self.nic.connect(host, port).await
+    }
+
+    /// Listens on a port of the pod. None if another program of the pod does.
+    #[must_use]
+    pub fn listen(&self, port: u16) -> Option<Listener> {
+        self.nic.listen(port).map(Listener)
+    }
+
+    /// Answers HTTP requests on a port, until dropped. The caller's address is an extension of the request. The future ends at once if
+    /// another program of the pod listens there.
+    pub fn serve<F, R>(&self, port: u16, answer: F) -> BoxFuture<'static, ()>
+    where
+        F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        let answer: Answering = Arc::new(move |request| answer(request).boxed());
+        match self.nic.listen(port) {
+            Some(bound) => serve(bound, answer).boxed(),
+            None => std::future::ready(()).boxed(),
+        }
+    }
+}
+
+/// A port on which a program listens, until this is dropped.
+pub struct Listener(Bound);
+
+impl Listener {
+    /// The next connection; none once the pod is gone.
+    pub async fn accept(&mut self) -> Option<Connection> {
+        self.0.next().await
+    }
+}
+
+fn io_error(error: FileError) -> io::Error {
+    let kind = match error {
+        FileError::Missing => io::ErrorKind::NotFound,
+        FileError::Exists => io::ErrorKind::AlreadyExists,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error.to_string())
+}
+
+/// The answers of a server.
+type Answering = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
+
+async fn serve(mut bound: Bound, answer: Answering) {
+    // Connections end with the server.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(_) = connections.join_next() => {}
+            next = bound.next() => match next {
+                Some(connection) => _ = connections.spawn(serve_one(connection.stream, connection.from, Arc::clone(&answer))),
+                None => return,
+            },
+        }
+    }
+}
+
+async fn serve_one(stream: DuplexStream, from: SocketAddr, answer: Answering) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = Arc::clone(&answer);
+        async move {
+            let (mut head, body) = request.into_parts();
+            head.extensions.insert(from);
+            let response = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+                Ok(body) => answer(Request::from_parts(head, body.to_bytes())).await,
+                Err(_) => {
+                    let mut response = Response::new(Bytes::new());
+                    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+                    response
+                }
+            };
+            Ok::<_, Infallible>(response.map(Full::new))
+        }
+    });
+    // A simulated program sends no date.
+    let connection = hyper::server::conn::http1::Builder::new()
+        .auto_date_header(false)
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "answer on a port");
+    }
+}
+
+/// A program in Rust that waits to be run.
+pub(crate) struct NativeLaunch {
+    pub program: Arc<dyn ContainerProgram>,
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub random: Random,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("my/image", "my/image:1", true)]
+    #[case("my/image", "docker.io/my/image", true)]
+    #[case("my/image:1", "my/image:1", true)]
+    #[case("my/image:1", "my/image:2", false)]
+    #[case("my/image", "my/image2", false)]
+    #[case("my/*", "my/image:1", true)]
+    #[case("web", "web", true)]
+    #[case("web", "other/web", false)]
+    #[case("quay.io/a/b", "quay.io/a/b@sha256:00", true)]
+    fn names(#[case] name: &str, #[case] image: &str, #[case] expected: bool) {
+        let mut programs = ContainerPrograms::default();
+        programs.add(name, Arc::new(|_: Container| async { 0 }));
+        assert_eq!(programs.get(image).is_some(), expected);
+    }
+}

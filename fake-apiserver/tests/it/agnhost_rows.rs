@@ -1,0 +1,253 @@
+//! Rows: `agnhost`, the program of Kubernetes' tests, by its subcommands; and programs in Rust of a user's own.
+
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use fake_apiserver::nodes::Container;
+use rstest::rstest;
+use shared_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::network_rows::{create, pod, prints, run, service};
+use crate::support::{exchange, request, simulate, with};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// A pod of this image with these arguments.
+fn agnhost(name: &str, args: &[&str]) -> Value {
+    let container =
+        json!({"name": "c", "image": "registry.k8s.io/e2e-test-images/agnhost:2.56", "args": args});
+    pod(name, container)
+}
+
+#[rstest]
+#[case::hostname(&["netexec"], "curl -s $WEB:8080/hostname", "web")]
+#[case::another_port(&["netexec", "--http-port=80"], "curl -s $WEB/hostName", "web")]
+#[case::echo(&["netexec"], "curl -s -w '%{http_code}' \"$WEB:8080/echo?msg=a+b&code=201\"", "a b201")]
+#[case::caller(&["netexec"], "test $(curl -s $WEB:8080/clientip | cut -d : -f 1) = $(grep client /etc/hosts | cut -f 1) && echo -n same", "same")]
+#[case::health(&["netexec"], "curl -s -o /dev/null -w '%{http_code}' $WEB:8080/healthz", "200")]
+#[case::redirects(&["netexec"], "curl -sL \"$WEB:8080/redirect?location=/hostname\"", "web")]
+#[case::shell(&["netexec"], "curl -s \"$WEB:8080/shell?cmd=hostname;exit+3\"", r#"{"error":"exit status 3","output":"web\n"}"#)]
+#[case::dials(&["netexec"], "curl -s \"$WEB:8080/dial?request=hostname&host=$WEB&port=8080&tries=2\"", r#"{"responses":["web","web"]}"#)]
+#[case::dials_nobody(&["netexec"], "curl -s \"$WEB:8080/dial?request=hostname&host=nosuch&port=8080\"", "host and/or port param are invalid. lookup nosuch: no such host\n")]
+#[case::dials_without_a_request(&["netexec"], "curl -s -w '%{http_code}' \"$WEB:8080/dial?host=$WEB&port=80\"", "request parameter not specified. <nil>\n400")]
+#[case::always_the_same(&["netexec", "--http-override=/echo?msg=x"], "curl -s $WEB:8080/hostname", "x")]
+#[case::not_http(&["netexec"], "echo hostName | nc -v -t -w 2 $WEB 8080 2> /dev/null | head -n 1 | cut -c 1-24 | tr -d '\\n'", "HTTP/1.1 400 Bad Request")]
+#[case::serves_its_name(&["serve-hostname"], "curl -s $WEB:9376", "web")]
+#[case::serves_its_name_plainly(&["serve-hostname", "--tcp", "--http=false", "--port=80"], "nc $WEB 80", "web")]
+#[case::serves_files(&["test-webserver"], "curl -s $WEB/etc/hostname", "web\n")]
+#[case::without_a_file(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/no", "404")]
+#[case::waits(&["pause"], "curl -s $WEB:8080; agnhost connect $WEB:80 2>&1", "REFUSED\n")]
+#[case::connects(&["netexec"], "agnhost connect --timeout=3s $WEB:8080; echo -n $?", "0")]
+#[case::connects_to_nobody(&["netexec"], "/agnhost connect nosuch:1 2>&1", "DNS: lookup nosuch: no such host\n")]
+#[case::book(&["guestbook"], "curl -s \"$WEB/set?key=a&value=b\"; curl -s \"$WEB/get?key=a\"; curl -s $WEB/get", r#"{"message":"Updated"}{"data":"b"}{"data":{"a":"b"}}"#)]
+#[case::servers_of_names(&["pause"], "agnhost dns-suffix; agnhost dns-server-list", "default.svc.cluster.local,svc.cluster.local,cluster.local\n10.96.0.10\n")]
+fn subcommands(#[case] args: &[&str], #[case] script: &str, #[case] expected: &str) {
+    assert_eq!(prints(&[agnhost("web", args)], script), expected);
+}
+
+/// What a container prints that ends, and its exit code.
+#[rstest]
+#[case::arguments(json!({"args": ["entrypoint-tester", "a", "b"]}), 0, "[/agnhost entrypoint-tester a b]\n")]
+#[case::another_name(json!({"command": ["/agnhost-2", "entrypoint-tester"], "args": ["a"]}), 0, "[/agnhost-2 entrypoint-tester a]\n")]
+#[case::content(json!({"args": ["mounttest", "--file_content=/etc/hostname"]}), 0, "content of file \"/etc/hostname\": p\n\n")]
+#[case::new_file(
+    json!({"args": ["mounttest", "--new_file_0666=/tmp/x", "--file_perm=/tmp/x"]}), 0,
+    "content of file \"/tmp/x\": mount-tester new file\n\nperms of file \"/tmp/x\": -rw-rw-rw-\n"
+)]
+#[case::no_file(json!({"args": ["mounttest", "--file_content=/no"]}), 1, "error reading file content for \"/no\": open /no: No such file or directory\n")]
+#[case::no_lines(json!({"args": ["logs-generator", "--log-lines-total=0"]}), 255, "Invalid total number of lines: 0\n")]
+fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut ends = agnhost("p", &[]);
+        let container = ends["spec"]["containers"][0].clone();
+        ends["spec"]["containers"][0] = with(container, more);
+        ends["spec"]["restartPolicy"] = json!("Never");
+        create(&cluster, &ends).await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/p/log"), "", &Value::Null).await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
+        let ended = &found["status"]["containerStatuses"][0]["state"]["terminated"];
+        assert_eq!((text.as_str(), &ended["exitCode"]), (expected, &json!(code)));
+    });
+}
+
+/// How often a container was started again after half a minute and more.
+#[rstest]
+#[case::liveness(json!({"args": ["liveness"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/healthz"}, "periodSeconds": 3}}), true)]
+#[case::healthy(json!({"args": ["netexec"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/healthz"}, "periodSeconds": 3}}), false)]
+#[case::follows_itself(json!({"args": ["liveness"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/redirect?loc=%2Fhealthz"}, "periodSeconds": 3}}), true)]
+#[case::goes_nowhere_else(json!({"args": ["liveness"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/redirect?loc=http%3A%2F%2F0.0.0.0%2F"}, "periodSeconds": 3}}), false)]
+#[case::no_listener(json!({"args": ["netexec"], "livenessProbe": {"tcpSocket": {"port": 81}, "periodSeconds": 3}}), true)]
+fn restarts(#[case] more: Value, #[case] expected: bool) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut web = agnhost("web", &[]);
+        let container = web["spec"]["containers"][0].clone();
+        web["spec"]["containers"][0] = with(container, more);
+        create(&cluster, &web).await;
+        cluster.run_for(Duration::from_secs(40)).await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
+        let restarts = found["status"]["containerStatuses"][0]["restartCount"].as_i64();
+        assert_eq!(restarts.is_some_and(|count| count > 0), expected, "{restarts:?}");
+    });
+}
+
+#[test]
+fn a_server_ends_with_the_asked_code() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut web = agnhost("web", &["netexec"]);
+        web["spec"]["restartPolicy"] = json!("Never");
+        create(&cluster, &web).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        run(
+            &cluster,
+            "client",
+            "curl -s \"$WEB:8080/exit?code=7&wait=2s\"",
+            Duration::from_secs(10),
+        )
+        .await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
+        assert_eq!(
+            found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"],
+            json!(7)
+        );
+    });
+}
+
+#[test]
+fn replicas_of_a_book_hear_of_writes() {
+    let of = |name: &str, port: u16| {
+        let ports = json!([{"port": port, "targetPort": port}]);
+        service(name, json!({"selector": {"app": name}, "ports": ports}))
+    };
+    let objects = [
+        of("agnhost-primary", 6379),
+        of("agnhost-replica", 6379),
+        agnhost("agnhost-primary", &["guestbook", "--http-port", "6379"]),
+        agnhost(
+            "agnhost-replica",
+            &["guestbook", "--replicaof=agnhost-primary", "--http-port=6379"],
+        ),
+        agnhost("web", &["guestbook"]),
+    ];
+    let script =
+        "curl -s \"$WEB/guestbook?cmd=set&key=k&value=v\"; sleep 1; curl -s \"$WEB/guestbook?cmd=get&key=k\"";
+    let told = prints(&objects, &format!("sleep 10; {script}"));
+    assert_eq!(told, r#"{"message":"Updated"}{"data":"v"}"#);
+}
+
+#[test]
+fn log_lines_come_in_their_time() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut logger = agnhost(
+            "p",
+            &[
+                "logs-generator",
+                "--log-lines-total",
+                "10",
+                "--run-duration",
+                "100s",
+            ],
+        );
+        logger["spec"]["restartPolicy"] = json!("Never");
+        create(&cluster, &logger).await;
+        let mut counts = Vec::new();
+        for _ in 0..3 {
+            cluster.run_for(Duration::from_secs(45)).await;
+            let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/p/log"), "", &Value::Null).await;
+            counts.push(text.lines().count());
+        }
+        assert_eq!(counts.last(), Some(&10));
+        assert!(
+            counts.is_sorted_by(|a, b| a <= b) && counts.first().is_some_and(|first| (3..7).contains(first))
+        );
+    });
+}
+
+/// A program that repeats what it reads, in capitals.
+async fn capitals(container: Container) -> i32 {
+    let Some(mut listener) = container.listen(7) else {
+        return 1;
+    };
+    container.print("ready\n");
+    while let Some(mut connection) = listener.accept().await {
+        let mut heard = Vec::new();
+        if connection.stream.read_to_end(&mut heard).await.is_err() {
+            return 2;
+        }
+        let text = String::from_utf8_lossy(&heard).to_uppercase();
+        if connection.stream.write_all(text.as_bytes()).await.is_err() {
+            return 3;
+        }
+    }
+    0
+}
+
+/// A program that writes a file, waits, asks the other one, and ends when it is asked to.
+async fn asks(mut container: Container) -> i32 {
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    container.write_file("/tmp/x", b"hello").expect("a file");
+    let mut stream = container.connect("web", 7).await.expect("a connection");
+    stream
+        .write_all(&container.read_file("/tmp/x").expect("a file"))
+        .await
+        .expect("to write");
+    stream.shutdown().await.expect("to end");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("to read");
+    container.print(&format!("{answer} at {}\n", container.now()));
+    container.asked_to_end().await;
+    container.print("bye\n");
+    9
+}
+
+#[test]
+fn programs_in_rust_use_files_time_and_network() {
+    simulate(|| async {
+        let cluster = Cluster::builder()
+            .nodes(2)
+            .program("example.com/capitals", capitals)
+            .program("example.com/asks:*", asks)
+            .start()
+            .await
+            .expect("a cluster");
+        let of = |name: &str, image: &str| {
+            let mut pod = pod(name, json!({"name": "c", "image": image}));
+            pod["spec"]["restartPolicy"] = json!("Never");
+            pod["metadata"]["finalizers"] = json!(["example.com/keep"]);
+            pod
+        };
+        let ports = json!([{"port": 7, "targetPort": 7}]);
+        create(
+            &cluster,
+            &service("web", json!({"selector": {"app": "web"}, "ports": ports})),
+        )
+        .await;
+        create(&cluster, &of("web", "example.com/capitals:v1")).await;
+        create(&cluster, &of("client", "example.com/asks:v2")).await;
+        cluster.run_for(Duration::from_secs(3700)).await;
+        let log = async |name: &str| {
+            exchange(&cluster, "GET", &format!("{PODS}/{name}/log"), "", &Value::Null)
+                .await
+                .1
+        };
+        assert_eq!(log("web").await, "ready\n");
+        let told = log("client").await;
+        assert!(told.starts_with("HELLO at 2026-01-01T01:00:0"), "{told}");
+        for name in ["client", "web"] {
+            request(&cluster, "DELETE", &format!("{PODS}/{name}"), &Value::Null).await;
+        }
+        cluster.run_for(Duration::from_secs(5)).await;
+        assert!(log("client").await.ends_with("\nbye\n"));
+        let code = async |name: &str| {
+            let (_, found) = request(&cluster, "GET", &format!("{PODS}/{name}"), &Value::Null).await;
+            found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone()
+        };
+        assert_eq!(code("client").await, json!(9), "it asked to hear of its end");
+        assert_eq!(code("web").await, json!(143), "it did not");
+    });
+}
