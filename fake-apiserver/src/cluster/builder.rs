@@ -1,38 +1,28 @@
 //! Builds a cluster.
 
+mod start;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{Agenda, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
-use controllers::{
-    BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
-    ServiceAccountController,
-};
+use client_kit::{Seed, SharedNames};
+use controllers::BuiltIn;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use network::Network;
 use nodes::{
-    ContainerProgram, ContainerPrograms, Containers, Disks, ImageRegistry, Kubelet, NodeSpec,
-    OutsidePrograms, PodTimings, Scheduler, ServiceProxy, Switch, Timing,
+    ContainerProgram, ContainerPrograms, Containers, ImageRegistry, NodeSpec, OutsidePrograms, Timing,
 };
 use pki::{Authority, FrontProxy};
-use server::{EVENT_LIFE, Server, Webhook};
+use server::{EVENT_LIFE, Webhook};
 use shared_json::Value;
-use store::{Journal, Store};
-use tokio::task::JoinSet;
 
-use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
-use super::flow_control::maintain;
-use super::{Cluster, ControllerSet, Trace, front_proxy, registrations};
-use crate::metrics_api;
+use super::{Cluster, ControllerSet};
 
 /// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
-
-const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
 /// Builds a [`Cluster`].
 #[must_use]
@@ -314,162 +304,5 @@ impl ClusterBuilder {
     #[must_use]
     pub fn start(self) -> BoxFuture<'static, Result<Cluster, ClusterError>> {
         Box::pin(self.started())
-    }
-
-    async fn started(mut self) -> Result<Cluster, ClusterError> {
-        let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
-        let store = Store::new();
-        let (journal, again) = match &self.data_dir {
-            Some(directory) => {
-                let (journal, again) = Journal::open(directory, &store)?;
-                (Some(journal), again)
-            }
-            None => (None, false),
-        };
-        // What is drawn now must not be what was drawn before the end.
-        let drawn = if again {
-            self.seed.fork(&format!("after {}", store.revision()))
-        } else {
-            self.seed
-        };
-        let names = self
-            .names
-            .unwrap_or_else(|| Arc::new(SeededNames::new(drawn.fork("names"))));
-        let server = Server::with_store(
-            store,
-            Arc::clone(&clock),
-            self.seed,
-            Arc::clone(&names),
-            self.webhooks,
-        );
-        if again {
-            server.reseed(drawn);
-            define_custom_resources(&server)?;
-        }
-        let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
-        let client = server.client();
-        if self.storage_class && !again {
-            self.objects.insert(0, default_storage_class());
-        }
-        if self.metrics_api {
-            let objects = metrics_api::install(&server, Arc::clone(&clock));
-            self.objects.extend(objects);
-        }
-        bootstrap(&client, &self.objects, again).await?;
-        if let Some(proxy) = &self.front_proxy {
-            front_proxy::publish(&client, self.authority.as_deref(), proxy).await?;
-            server.show_to_extensions(Arc::clone(proxy));
-        }
-        if self.system_objects {
-            system_objects(&server);
-        }
-        let mut tasks = JoinSet::new();
-        let agenda = Agenda::default();
-        let manager = server.client_named(CONTROLLER_MANAGER);
-        // The real one is part of the API server, not of the controller manager.
-        tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
-        tasks.spawn(server.expire_events(self.event_life));
-        tasks.spawn(server.retire_history());
-        tasks.spawn(server.check_extensions());
-        if self.system_objects {
-            tasks.spawn(maintain(server.client_named("kube-apiserver")));
-            tasks.spawn(registrations::maintain(server.clone()));
-        }
-        if self.controllers.has_service_accounts() {
-            let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
-            tasks.spawn(
-                ServiceAccountController::new(manager.clone())
-                    .with_bundle(bundle.unwrap_or_default())
-                    .run(),
-            );
-        }
-        if self.controllers.has_namespaces() {
-            tasks.spawn(
-                NamespaceController::new(manager.clone(), Arc::clone(&clock))
-                    .quick(self.quick)
-                    .run(),
-            );
-        }
-        if self.controllers.has_garbage() {
-            tasks.spawn(GarbageCollector::new(manager.clone(), Arc::clone(&clock)).run());
-        }
-        let built_in = self.controllers.built_in();
-        if !built_in.is_empty() {
-            let seed = self.seed;
-            let authority = self.authority.or_else(|| Authority::of_seed(seed).map(Arc::new));
-            tasks.spawn(
-                ControllerManager::new(
-                    server.objects_named(CONTROLLER_MANAGER),
-                    Arc::clone(&clock),
-                    &built_in,
-                )
-                .with_authority(authority)
-                .quick(self.quick)
-                .with_agenda(&agenda)
-                .run(),
-            );
-        }
-        let network = Network::new(self.seed);
-        server.connect_network(&network);
-        if !self.nodes.is_empty() {
-            tasks.spawn(ServiceProxy::new(server.client_named("kube-proxy"), &network).run());
-            tasks.spawn(
-                Scheduler::new(server.objects_named("kube-scheduler"), Arc::clone(&clock))
-                    .with_placements(self.placements)
-                    .run(),
-            );
-        }
-        let pod_timings = Arc::new(PodTimings::new(self.pod_timings));
-        let mut switches = BTreeMap::new();
-        let disks = Disks::default();
-        for node in self.nodes {
-            let switch = Switch::default();
-            let name = node.name.clone();
-            let mut kubelet = Kubelet::new(
-                switch.client(server.named("kubelet")),
-                node,
-                Arc::clone(&clock),
-                self.seed,
-                self.images.clone(),
-                self.timing.clone(),
-            )
-            .with_switch(&switch)
-            .with_disks(disks.clone())
-            .with_network(&network)
-            .with_pod_timings(Arc::clone(&pod_timings))
-            .with_containers(self.containers.clone())
-            .with_outside(self.outside.clone())
-            .with_programs(self.programs.clone())
-            .with_jumps(server.jumps());
-            if self.agenda {
-                kubelet = kubelet.with_agenda(&agenda);
-            }
-            if let Some(period) = self.heartbeat {
-                kubelet = kubelet.with_heartbeat(period);
-            }
-            server.connect_node(&name, kubelet.access());
-            switches.insert(name, switch);
-            tasks.spawn(async move {
-                if let Err(error) = kubelet.run().await {
-                    tracing::warn!(%error, "run a node");
-                }
-            });
-        }
-        let cluster = Cluster {
-            server,
-            clock,
-            names,
-            seed: self.seed,
-            images: self.images,
-            network,
-            trace,
-            switches,
-            heartbeat: self.heartbeat,
-            journal,
-            agenda,
-            _tasks: tasks,
-        };
-        cluster.settle().await;
-        Ok(cluster)
     }
 }
