@@ -128,10 +128,10 @@ impl Network {
     }
 
     /// Takes note of an object, as it is now.
-    pub fn present(&self, kind: Kind, object: &Value) {
+    pub fn present(&self, kind: Kind, object: &Arc<Value>) {
         match kind {
             Kind::Service => lock(&self.0.services).set_service(object),
-            Kind::EndpointSlice => lock(&self.0.services).set_slice(object),
+            Kind::EndpointSlice => lock(&self.0.services).set_slice(Arc::clone(object)),
             Kind::NetworkPolicy => lock(&self.0.policies).set(object),
             Kind::Namespace => lock(&self.0.policies).set_namespace(object),
         }

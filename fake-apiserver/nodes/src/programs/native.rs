@@ -1,9 +1,10 @@
-//! Programs in Rust that stand for images: a user's own, and `agnhost`.
+//! Programs in Rust that stand for images: a user's own, and `agnhost`. [`server`] answers HTTP requests for them.
+
+mod server;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,12 +12,9 @@ use bytes::Bytes;
 use client_kit::{Random, SharedClock};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::{Request, Response};
 use jiff::Timestamp;
+use network::tls::Encryption;
 use network::{Answer, Connection, NoSuchHost};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
@@ -27,9 +25,7 @@ use super::shell::Streams;
 use crate::access::Bound;
 use crate::images::canonical;
 use crate::nic::{DialError, Nic};
-
-/// The largest body of a request that a program reads.
-const BODY_BYTES_MAX: usize = 16 << 20;
+use server::{Answering, serve};
 
 /// A program that containers of an image run. Functions from a [`Container`] to a future of an exit code are programs.
 ///
@@ -230,9 +226,35 @@ impl Container {
         F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
         R: Future<Output = Response<Bytes>> + Send + 'static,
     {
-        let answer: Answering = Arc::new(move |request| answer(request).boxed());
+        self.serve_by(port, None, Arc::new(move |request| answer(request).boxed()))
+    }
+
+    /// The same by HTTPS.
+    pub fn serve_encrypted<F, R>(
+        &self,
+        port: u16,
+        encryption: Encryption,
+        answer: F,
+    ) -> BoxFuture<'static, ()>
+    where
+        F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        self.serve_by(
+            port,
+            Some(encryption),
+            Arc::new(move |request| answer(request).boxed()),
+        )
+    }
+
+    fn serve_by(
+        &self,
+        port: u16,
+        encryption: Option<Encryption>,
+        answer: Answering,
+    ) -> BoxFuture<'static, ()> {
         match self.nic.listen(port) {
-            Some(bound) => serve(bound, answer).boxed(),
+            Some(bound) => serve(bound, encryption, answer).boxed(),
             None => std::future::ready(()).boxed(),
         }
     }
@@ -255,51 +277,6 @@ fn io_error(error: FileError) -> io::Error {
         _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, error.to_string())
-}
-
-/// The answers of a server.
-type Answering = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
-
-async fn serve(mut bound: Bound, answer: Answering) {
-    // Connections end with the server.
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(_) = connections.join_next() => {}
-            next = bound.next() => match next {
-                Some(connection) => _ = connections.spawn(serve_one(connection.stream, connection.from, Arc::clone(&answer))),
-                None => return,
-            },
-        }
-    }
-}
-
-async fn serve_one(stream: DuplexStream, from: SocketAddr, answer: Answering) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = Arc::clone(&answer);
-        async move {
-            let (mut head, body) = request.into_parts();
-            head.extensions.insert(from);
-            let response = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-                Ok(body) => answer(Request::from_parts(head, body.to_bytes())).await,
-                Err(_) => {
-                    let mut response = Response::new(Bytes::new());
-                    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-                    response
-                }
-            };
-            Ok::<_, Infallible>(response.map(Full::new))
-        }
-    });
-    // A simulated program sends no date.
-    let connection = hyper::server::conn::http1::Builder::new()
-        .auto_date_header(false)
-        .half_close(true)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "answer on a port");
-    }
 }
 
 /// A program in Rust that waits to be run.
