@@ -13,12 +13,11 @@ use shared_json::Value;
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
-use crate::Variables;
 use crate::faults::{End, Faults};
 use crate::machine::{ConnectError, Connection, Machine, Untaken};
 use crate::names::{Answer, NoSuchHost, Resolver};
 use crate::policy::Policies;
-use crate::services::{Route, Services};
+use crate::services::{Route, Services, Variables};
 
 /// The address from which the API server calls.
 pub const API_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));

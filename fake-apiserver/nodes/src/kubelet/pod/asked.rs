@@ -32,7 +32,7 @@ impl PodWorker {
         }
         let network = access.place()?.network.upgrade()?;
         let own = self.kubelet.spec.address.parse().ok()?;
-        let to = SocketAddr::new(access.address_of(self.pod.uid())?, port);
+        let to = SocketAddr::new(self.kubelet.host.address_of(self.pod.uid())?, port);
         let asked = Box::pin(asked(&network, (own, to), spec));
         Some(match tokio::time::timeout(limit, asked).await {
             Ok(answer) => answer,

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use network::tls::{Encryption, Wire};
 use tokio::io::DuplexStream;
 
-use crate::access::Bound;
+use crate::nic::Bound;
 
 /// The largest body of a request that a program reads.
 const BODY_BYTES_MAX: usize = 16 << 20;
