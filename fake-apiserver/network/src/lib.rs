@@ -2,7 +2,7 @@
 //!
 //! [`Network::connect`] gives a pair of streams between an address and a listener. A connection goes this way: [`faults`] may refuse,
 //! delay or lose it; a Service's address stands for one of its endpoints ([`services`]); a NetworkPolicy may forbid it ([`policy`]); and
-//! the [`Machine`] that has the address takes it. [`names`] is the cluster's DNS.
+//! the [`Machine`] that has the address takes it. [`names`] is the cluster's DNS, [`tls`] encrypts.
 //!
 //! The objects behind this (Services, EndpointSlices, NetworkPolicies, Namespaces) come from a client of the API, which calls
 //! [`Network::present`] and [`Network::gone`].
@@ -13,6 +13,7 @@ mod names;
 mod net;
 mod policy;
 mod services;
+pub mod tls;
 
 pub use machine::{ConnectError, Connection, Machine, Untaken};
 pub use names::{Answer, NoSuchHost, Resolver};

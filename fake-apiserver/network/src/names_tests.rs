@@ -1,5 +1,7 @@
 //! Rows: what names stand for.
 
+use std::sync::Arc;
+
 use rstest::rstest;
 use shared_json::{Value, json};
 
@@ -28,14 +30,14 @@ fn services() -> Services {
         "circle",
         json!({"type": "ExternalName", "externalName": "circle.n.svc.cluster.local"}),
     );
-    services.set_slice(&json!({
+    services.set_slice(Arc::new(json!({
         "metadata": {"namespace": "n", "name": "db-1", "labels": {"kubernetes.io/service-name": "db"}},
         "ports": [{"name": "http", "port": 8080}],
         "endpoints": [
             {"addresses": ["10.244.1.2"], "hostname": "db-0"}, {"addresses": ["10.244.1.3"]},
             {"addresses": ["10.244.1.4"], "hostname": "db-2", "conditions": {"ready": false}},
         ],
-    }));
+    })));
     services
 }
 

@@ -13,12 +13,11 @@ use shared_json::Value;
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
-use crate::Variables;
 use crate::faults::{End, Faults};
 use crate::machine::{ConnectError, Connection, Machine, Untaken};
 use crate::names::{Answer, NoSuchHost, Resolver};
 use crate::policy::Policies;
-use crate::services::{Route, Services};
+use crate::services::{Route, Services, Variables};
 
 /// The address from which the API server calls.
 pub const API_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
@@ -128,10 +127,10 @@ impl Network {
     }
 
     /// Takes note of an object, as it is now.
-    pub fn present(&self, kind: Kind, object: &Value) {
+    pub fn present(&self, kind: Kind, object: &Arc<Value>) {
         match kind {
             Kind::Service => lock(&self.0.services).set_service(object),
-            Kind::EndpointSlice => lock(&self.0.services).set_slice(object),
+            Kind::EndpointSlice => lock(&self.0.services).set_slice(Arc::clone(object)),
             Kind::NetworkPolicy => lock(&self.0.policies).set(object),
             Kind::Namespace => lock(&self.0.policies).set_namespace(object),
         }

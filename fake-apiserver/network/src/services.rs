@@ -1,14 +1,18 @@
-//! Services and their endpoints: which endpoint an address of a Service stands for.
+//! Services and their endpoints: which endpoint an address of a Service stands for. [`objects`] reads them.
 
+mod objects;
+
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use client_kit::Random;
-use machinery::meta::{ObjectMeta as _, list, text};
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 use tokio::time::Instant;
+
+pub(crate) use objects::{Endpoint, Port, Service, Slice};
 
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -16,8 +20,6 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10));
 /// How many choices of clients are remembered.
 const REMEMBERED_MAX: usize = 10_000;
-/// How long a client keeps its endpoint if the Service says no more than `ClientIP`.
-const AFFINITY_SECONDS: u64 = 10_800;
 
 /// Variables by name, shared by those who have the same.
 pub type Variables = Arc<BTreeMap<String, String>>;
@@ -38,53 +40,19 @@ pub(crate) enum Route {
     Lost,
 }
 
-/// A Service.
-#[derive(Debug, Default)]
-pub(crate) struct Service {
-    /// Empty for a headless one.
-    pub cluster: Vec<IpAddr>,
-    external: Vec<IpAddr>,
-    pub external_name: String,
-    pub is_headless: bool,
-    pub ports: Vec<Port>,
-    affinity: Option<Duration>,
-    internal_local: bool,
-    external_local: bool,
-}
-
-/// A port of a Service.
-#[derive(Debug, Default)]
-pub(crate) struct Port {
-    pub name: String,
-    pub protocol: String,
-    pub port: u16,
-    node_port: u16,
-}
-
-/// An endpoint in a slice.
+/// A slice as it was told, and as it was read when it was first needed: slices change more often than connections are made.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub addresses: Vec<IpAddr>,
-    pub hostname: String,
-    pub ready: bool,
-    serving: bool,
-    node: String,
-}
-
-/// An EndpointSlice.
-#[derive(Debug, Default)]
-pub(crate) struct Slice {
+struct Listed {
     service: Key,
-    /// Name, protocol and number.
-    pub ports: Vec<(String, String, u16)>,
-    pub endpoints: Vec<Endpoint>,
+    object: Arc<Value>,
+    read: OnceCell<Slice>,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     services: BTreeMap<Key, Service>,
-    slices: BTreeMap<Key, Slice>,
+    slices: BTreeMap<Key, Listed>,
     /// The slices of each Service.
     of_service: BTreeSet<(Key, Key)>,
     addresses: BTreeSet<(IpAddr, Key)>,
@@ -97,96 +65,6 @@ pub(crate) struct Services {
 
 fn key_of(object: &Value) -> Key {
     (object.namespace().to_owned(), object.name().to_owned())
-}
-
-fn addresses<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<IpAddr> {
-    let texts = values.into_iter().filter_map(Value::as_str);
-    texts.filter_map(|text| text.parse().ok()).collect()
-}
-
-fn number(object: &Value, field: &str) -> u16 {
-    let number = object.get(field).and_then(Value::as_u64).unwrap_or_default();
-    u16::try_from(number).unwrap_or_default()
-}
-
-impl Service {
-    fn read(object: &Value) -> Self {
-        let is_outside = text(object, "spec.type") == "ExternalName";
-        let mut cluster = addresses(list(object, "spec.clusterIPs"));
-        if cluster.is_empty() {
-            cluster.extend(text(object, "spec.clusterIP").parse::<IpAddr>().ok());
-        }
-        let balanced = list(object, "status.loadBalancer.ingress").iter();
-        let mut external = addresses(list(object, "spec.externalIPs"));
-        external.extend(addresses(balanced.filter_map(|ingress| ingress.get("ip"))));
-        let seconds = object
-            .pointer("/spec/sessionAffinityConfig/clientIP/timeoutSeconds")
-            .and_then(Value::as_u64);
-        let affinity = (text(object, "spec.sessionAffinity") == "ClientIP")
-            .then(|| Duration::from_secs(seconds.unwrap_or(AFFINITY_SECONDS)));
-        let ports = list(object, "spec.ports").iter().map(|port| Port {
-            name: text(port, "name").to_owned(),
-            protocol: match text(port, "protocol") {
-                "" => "TCP".to_owned(),
-                protocol => protocol.to_owned(),
-            },
-            port: number(port, "port"),
-            node_port: number(port, "nodePort"),
-        });
-        Self {
-            is_headless: cluster.is_empty() && !is_outside,
-            cluster,
-            external,
-            external_name: text(object, "spec.externalName").trim_end_matches('.').to_owned(),
-            ports: ports.collect(),
-            affinity,
-            internal_local: text(object, "spec.internalTrafficPolicy") == "Local",
-            external_local: text(object, "spec.externalTrafficPolicy") == "Local",
-        }
-    }
-}
-
-impl Slice {
-    fn read(object: &Value) -> Self {
-        let labels = object.metadata().and_then(|meta| meta.get("labels"));
-        let service = labels
-            .and_then(|labels| labels.get(SERVICE_NAME))
-            .and_then(Value::as_str);
-        let endpoint = |endpoint: &Value| {
-            let condition = |name: &str| {
-                endpoint
-                    .pointer(&format!("/conditions/{name}"))
-                    .and_then(Value::as_bool)
-            };
-            let ready = condition("ready").unwrap_or(true);
-            Endpoint {
-                addresses: addresses(list(endpoint, "addresses")),
-                hostname: text(endpoint, "hostname").to_owned(),
-                ready,
-                serving: condition("serving").unwrap_or(ready),
-                node: text(endpoint, "nodeName").to_owned(),
-            }
-        };
-        let port = |port: &Value| {
-            let protocol = match text(port, "protocol") {
-                "" => "TCP",
-                protocol => protocol,
-            };
-            (
-                text(port, "name").to_owned(),
-                protocol.to_owned(),
-                number(port, "port"),
-            )
-        };
-        Self {
-            service: (
-                object.namespace().to_owned(),
-                service.unwrap_or_default().to_owned(),
-            ),
-            ports: list(object, "ports").iter().map(port).collect(),
-            endpoints: list(object, "endpoints").iter().map(endpoint).collect(),
-        }
-    }
 }
 
 impl Services {
@@ -216,11 +94,24 @@ impl Services {
         }
     }
 
-    pub(crate) fn set_slice(&mut self, object: &Value) {
-        self.remove_slice(object);
-        let (key, slice) = (key_of(object), Slice::read(object));
-        self.of_service.insert((slice.service.clone(), key.clone()));
-        self.slices.insert(key, slice);
+    pub(crate) fn set_slice(&mut self, object: Arc<Value>) {
+        self.remove_slice(&object);
+        let labels = object.metadata().and_then(|meta| meta.get("labels"));
+        let service = labels
+            .and_then(|labels| labels.get(SERVICE_NAME))
+            .and_then(Value::as_str);
+        let service = (
+            object.namespace().to_owned(),
+            service.unwrap_or_default().to_owned(),
+        );
+        let key = key_of(&object);
+        self.of_service.insert((service.clone(), key.clone()));
+        let listed = Listed {
+            service,
+            object,
+            read: OnceCell::new(),
+        };
+        self.slices.insert(key, listed);
     }
 
     pub(crate) fn remove_slice(&mut self, object: &Value) {
@@ -241,6 +132,7 @@ impl Services {
         known
             .take_while(move |(of, _)| of == service)
             .filter_map(|(_, slice)| self.slices.get(slice))
+            .map(|listed| listed.read.get_or_init(|| Slice::read(&listed.object)))
     }
 
     pub(crate) fn has_address(&self, address: IpAddr) -> bool {

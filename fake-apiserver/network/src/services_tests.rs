@@ -1,6 +1,7 @@
 //! Rows: the endpoint behind an address of a Service.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use client_kit::Seed;
 use rstest::rstest;
@@ -26,17 +27,17 @@ fn services(more: Value) -> Services {
     }
     services.set_service(&service);
     let endpoint = |address: &str, node: &str, ready: bool| json!({"addresses": [address], "nodeName": node, "conditions": {"ready": ready, "serving": true}});
-    services.set_slice(&json!({
+    services.set_slice(Arc::new(json!({
         "metadata": {"namespace": "n", "name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
         "ports": [{"name": "http", "port": 8080}, {"name": "admin", "port": 9090}],
         "endpoints": [
             endpoint("10.244.1.2", "node1", true), endpoint("10.244.2.2", "node2", true), endpoint("10.244.3.2", "node3", false),
         ],
-    }));
-    services.set_slice(&json!({
+    })));
+    services.set_slice(Arc::new(json!({
         "metadata": {"namespace": "n", "name": "other-1", "labels": {"kubernetes.io/service-name": "other"}},
         "ports": [{"name": "http", "port": 1}], "endpoints": [endpoint("10.244.1.9", "node1", true)],
-    }));
+    })));
     services
 }
 
@@ -83,11 +84,11 @@ fn a_policy_keeps_callers_to_nodes_without_endpoints() {
 #[test]
 fn endpoints_that_end_serve_while_no_other_does() {
     let mut services = services(json!({}));
-    services.set_slice(&json!({
+    services.set_slice(Arc::new(json!({
         "metadata": {"namespace": "n", "name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
         "ports": [{"name": "http", "port": 8080}],
         "endpoints": [{"addresses": ["10.244.3.2"], "conditions": {"ready": false, "serving": true, "terminating": true}}],
-    }));
+    })));
     assert_eq!(reached(&mut services, "node1", "10.96.0.5:80"), "10.244.3.2:8080");
     let gone = json!({"metadata": {"namespace": "n", "name": "web-1"}});
     services.remove_slice(&gone);

@@ -7,6 +7,7 @@ mod access;
 mod admission;
 mod by_name;
 mod config;
+mod container_programs;
 mod containers;
 mod critical_pods;
 mod disks;
@@ -26,6 +27,7 @@ mod timing;
 
 pub use access::KubeletPort;
 pub use config::{NodeConfigError, NodeFile};
+pub use container_programs::ContainerPrograms;
 pub use containers::{ConnectError, ContainerInfo, Containers, ExecError};
 pub use disks::Disks;
 pub use heartbeat::renew as renew_lease;
@@ -37,8 +39,8 @@ pub use nic::DialError;
 pub use node::{NodeSpec, Taint};
 pub use node_access::{DIAL, NodeAccess};
 pub use programs::{
-    AskedToEnd, Container, ContainerLog, ContainerProgram, ContainerPrograms, ExitScript, Listener,
-    OutsideContainer, OutsideProgram, OutsidePrograms, ProbeAnswer, Program, Ran, Reply,
+    AskedToEnd, Container, ContainerLog, ContainerProgram, ExitScript, Listener, OutsideContainer,
+    OutsideProgram, OutsidePrograms, ProbeAnswer, Program, Ran, Reply,
 };
 pub use scheduler::Scheduler;
 pub use service_proxy::ServiceProxy;

@@ -1,15 +1,18 @@
 //! A pod's place on the network, as its programs have it: listening, connecting, looking names up.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
+use futures::StreamExt as _;
+use futures::channel::mpsc;
+use futures::future::BoxFuture;
 use machinery::meta::{ObjectMeta as _, at, list, text};
 use network::Variables;
-use network::{Answer, ConnectError, Connection, Network, NoSuchHost, Resolver};
+use network::{Answer, ConnectError, Connection, Network, NoSuchHost, Resolver, Untaken};
 use shared_json::{Text, Value};
 use thiserror::Error;
 use tokio::io::DuplexStream;
 
-use crate::access::{Bound, KubeletPort};
 use crate::status::is_host_network;
 
 /// How many bytes of a connection within a pod wait for their reader.
@@ -31,30 +34,82 @@ pub enum DialError {
     Outside(String),
 }
 
-/// The network of a pod, by the node's port and the pod's uid. Without a network there is nobody to connect to.
+/// A node, as the programs of its pods use it.
+pub(crate) trait Host: Send + Sync {
+    /// The network that the node is on.
+    fn network(&self) -> Option<Network>;
+    /// The address of a pod: the node's if it has none of its own.
+    fn address_of(&self, uid: &str) -> Option<IpAddr>;
+    /// The newest version of a pod.
+    fn pod_of(&self, uid: &str) -> Option<Arc<Value>>;
+    /// Listens on a port of a pod. None if another program of the pod does.
+    fn bind(&self, uid: &Text, number: u16) -> Option<Bound>;
+    /// Gives a connection to whatever listens on a port of a pod.
+    fn deliver<'a>(
+        &'a self,
+        pod: &'a Arc<Value>,
+        number: u16,
+        connection: Connection,
+    ) -> BoxFuture<'a, Result<(), Untaken>>;
+}
+
+/// A port on which a program listens, until this is dropped.
+pub(crate) struct Bound {
+    connections: mpsc::UnboundedReceiver<Connection>,
+    release: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Bound {
+    /// `release` frees the port.
+    pub(crate) fn new(
+        connections: mpsc::UnboundedReceiver<Connection>,
+        release: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            connections,
+            release: Box::new(release),
+        }
+    }
+
+    /// The next connection; none once the pod is gone.
+    pub(crate) async fn next(&mut self) -> Option<Connection> {
+        self.connections.next().await
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        (self.release)();
+    }
+}
+
+/// The network of a pod, by its node and its uid. Without a node there is nobody to connect to.
 #[derive(Clone, Default)]
 pub(crate) struct Nic {
-    port: KubeletPort,
+    host: Option<Arc<dyn Host>>,
     uid: Text,
 }
 
 impl Nic {
-    pub(crate) fn new(port: KubeletPort, uid: Text) -> Self {
-        Self { port, uid }
+    pub(crate) fn new(host: &Arc<dyn Host>, uid: Text) -> Self {
+        Self {
+            host: Some(Arc::clone(host)),
+            uid,
+        }
     }
 
     /// The pod's address.
     pub(crate) fn address(&self) -> Option<IpAddr> {
-        self.port.address_of(&self.uid)
+        self.host.as_ref()?.address_of(&self.uid)
     }
 
     /// The newest version of the pod.
-    pub(crate) fn pod(&self) -> Option<std::sync::Arc<Value>> {
-        self.port.pod_of(&self.uid)
+    pub(crate) fn pod(&self) -> Option<Arc<Value>> {
+        self.host.as_ref()?.pod_of(&self.uid)
     }
 
     fn network(&self) -> Option<Network> {
-        self.port.place()?.network.upgrade()
+        self.host.as_ref()?.network()
     }
 
     /// The variables that tell the pod's programs of Services, as of now.
@@ -68,7 +123,7 @@ impl Nic {
 
     /// Listens on a port. None if it is taken.
     pub(crate) fn listen(&self, port: u16) -> Option<Bound> {
-        self.port.bind(&self.uid, port)
+        self.host.as_ref()?.bind(&self.uid, port)
     }
 
     /// The address of the cluster's DNS server.
@@ -149,7 +204,8 @@ impl Nic {
             to,
             stream: far,
         };
-        let taken = Box::pin(self.port.deliver(&pod, to.port(), connection)).await;
+        let host = self.host.as_ref().ok_or(ConnectError::Refused(to))?;
+        let taken = host.deliver(&pod, to.port(), connection).await;
         taken.map(|()| near).map_err(|_| ConnectError::Refused(to))
     }
 

@@ -79,6 +79,11 @@ fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {
 #[case::healthy(json!({"args": ["netexec"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/healthz"}, "periodSeconds": 3}}), false)]
 #[case::follows_itself(json!({"args": ["liveness"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/redirect?loc=%2Fhealthz"}, "periodSeconds": 3}}), true)]
 #[case::goes_nowhere_else(json!({"args": ["liveness"], "livenessProbe": {"httpGet": {"port": 8080, "path": "/redirect?loc=http%3A%2F%2F0.0.0.0%2F"}, "periodSeconds": 3}}), false)]
+#[case::encrypted(json!({
+    "args": ["porter"], "env": [{"name": "SERVE_TLS_PORT_443", "value": "x"}],
+    "livenessProbe": {"httpGet": {"port": 443, "scheme": "HTTPS"}, "periodSeconds": 3},
+}), false)]
+#[case::not_encrypted(json!({"args": ["netexec"], "livenessProbe": {"httpGet": {"port": 8080, "scheme": "HTTPS"}, "periodSeconds": 3}}), true)]
 #[case::no_listener(json!({"args": ["netexec"], "livenessProbe": {"tcpSocket": {"port": 81}, "periodSeconds": 3}}), true)]
 fn restarts(#[case] more: Value, #[case] expected: bool) {
     simulate(move || async move {
@@ -164,6 +169,130 @@ fn log_lines_come_in_their_time() {
         assert_eq!(counts.last(), Some(&10));
         assert!(
             counts.is_sorted_by(|a, b| a <= b) && counts.first().is_some_and(|first| (3..7).contains(first))
+        );
+    });
+}
+
+/// A Secret with a certificate for `web.default.svc`, and that certificate as a bundle.
+async fn certificate(cluster: &Cluster) -> String {
+    use base64::Engine as _;
+    let encode = |text: String| base64::engine::general_purpose::STANDARD.encode(text);
+    let made = rcgen::generate_simple_self_signed(["web.default.svc".to_owned()]).expect("a certificate");
+    let bundle = encode(made.cert.pem());
+    let secret = json!({
+        "metadata": {"name": "cert"},
+        "data": {"tls.crt": bundle, "tls.key": encode(made.signing_key.serialize_pem())},
+    });
+    let (code, answer) = request(cluster, "POST", "/api/v1/namespaces/default/secrets", &secret).await;
+    assert_eq!(code, 201, "{answer}");
+    bundle
+}
+
+/// A pod with the certificate at `/cert`, and its Service.
+async fn with_certificate(cluster: &Cluster, args: &[&str]) {
+    let mut web = agnhost("web", args);
+    web["spec"]["volumes"] = json!([{"name": "cert", "secret": {"secretName": "cert"}}]);
+    web["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "cert", "mountPath": "/cert"}]);
+    create(cluster, &web).await;
+    let ports = json!([{"port": 443, "targetPort": 8444}]);
+    create(
+        cluster,
+        &service("web", json!({"selector": {"app": "web"}, "ports": ports})),
+    )
+    .await;
+    cluster.run_for(Duration::from_secs(10)).await;
+}
+
+const HOOK: [&str; 4] = [
+    "webhook",
+    "--tls-cert-file=/cert/tls.crt",
+    "--tls-private-key-file=/cert/tls.key",
+    "--port=8444",
+];
+
+/// The answer to a ConfigMap while a webhook in a pod reviews it at this path.
+#[rstest]
+#[case::denied("Validating", "/always-deny", json!({}), "admission webhook \"h.example.com\" denied the request: this webhook denies all requests")]
+#[case::by_its_data("Validating", "/configmaps", json!({"webhook-e2e-test": "webhook-disallow"}), "admission webhook \"h.example.com\" denied the request: the configmap contains unwanted key and value")]
+#[case::allowed("Validating", "/configmaps", json!({"a": "b"}), "")]
+#[case::changed("Mutating", "/mutating-configmaps", json!({"mutation-start": "yes"}), "yes")]
+#[case::late("Validating", "/always-allow-delay-5s", json!({}), "Internal error occurred: failed calling webhook \"h.example.com\": failed to call webhook: Post \"https://web.default.svc:443/always-allow-delay-5s?timeout=1s\": context deadline exceeded")]
+#[case::no_path("Validating", "/nosuch", json!({}), "Internal error occurred: failed calling webhook \"h.example.com\": failed to call webhook: the server could not find the requested resource")]
+fn webhooks_in_pods(#[case] kind: &str, #[case] path: &str, #[case] data: Value, #[case] expected: &str) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let bundle = certificate(&cluster).await;
+        with_certificate(&cluster, &HOOK).await;
+        let hook = json!({
+            "name": "h.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "clientConfig": {"service": {"namespace": "default", "name": "web", "path": path}, "caBundle": bundle},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["*"], "resources": ["configmaps"]}],
+        });
+        let configuration = json!({"metadata": {"name": "hooks"}, "webhooks": [hook]});
+        let plural = format!("{}webhookconfigurations", kind.to_lowercase());
+        let configurations = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        let (code, answer) = request(&cluster, "POST", &configurations, &configuration).await;
+        assert_eq!(code, 201, "{answer}");
+        let map = json!({"metadata": {"name": "m"}, "data": data});
+        let (_, answer) = request(&cluster, "POST", "/api/v1/namespaces/default/configmaps", &map).await;
+        let told = answer["message"]
+            .as_str()
+            .or_else(|| answer["data"]["mutation-stage-1"].as_str());
+        assert_eq!(told.unwrap_or_default(), expected, "{answer}");
+    });
+}
+
+#[test]
+fn conversion_webhooks_in_pods() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let bundle = certificate(&cluster).await;
+        let args = [&["crd-conversion-webhook"], &HOOK[1..]].concat();
+        with_certificate(&cluster, &args).await;
+        let schema =
+            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        let version =
+            |name: &str| json!({"name": name, "served": true, "storage": name == "v1", "schema": schema});
+        let definition = json!({
+            "metadata": {"name": "things.stable.example.com"},
+            "spec": {
+                "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+                "versions": [version("v1"), version("v2")],
+                "conversion": {"strategy": "Webhook", "webhook": {
+                    "conversionReviewVersions": ["v1"],
+                    "clientConfig": {"service": {"namespace": "default", "name": "web", "path": "/crdconvert"}, "caBundle": bundle},
+                }},
+            },
+        });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let (code, answer) = request(&cluster, "POST", definitions, &definition).await;
+        assert_eq!(code, 201, "{answer}");
+        cluster.run_for(Duration::from_secs(1)).await;
+        let thing = json!({"apiVersion": "stable.example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "hostPort": "local:80"});
+        let things = |version: &str| format!("/apis/stable.example.com/{version}/namespaces/default/things");
+        let (code, answer) = request(&cluster, "POST", &things("v1"), &thing).await;
+        assert_eq!(code, 201, "{answer}");
+        let (_, answer) = request(&cluster, "GET", &format!("{}/t", things("v2")), &Value::Null).await;
+        assert_eq!(
+            (&answer["host"], &answer["port"]),
+            (&json!("local"), &json!("80")),
+            "{answer}"
+        );
+    });
+}
+
+#[test]
+fn servers_encrypt() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        certificate(&cluster).await;
+        let args = [&["netexec", "--http-port=8444"], &HOOK[1..3]].concat();
+        with_certificate(&cluster, &args).await;
+        let script = "curl -sk https://web/hostname; echo; wget -q -O - https://web/hostname; echo; curl -sS https://web; echo $?";
+        let told = run(&cluster, "client", script, Duration::from_secs(10)).await;
+        assert_eq!(
+            told,
+            "web\nweb\ncurl: (60) SSL certificate problem: unable to get local issuer certificate\n60\n"
         );
     });
 }

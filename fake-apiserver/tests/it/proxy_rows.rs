@@ -18,7 +18,7 @@ async fn cluster() -> Cluster {
     let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
     let porter = json!({
         "name": "c", "image": IMAGE, "args": ["porter", "--json-response"],
-        "env": [{"name": "SERVE_PORT_80", "value": "eighty"}, {"name": "SERVE_PORT_81", "value": "eightyone"}],
+        "env": [{"name": "SERVE_TLS_PORT_443", "value": "secret"}, {"name": "SERVE_PORT_80", "value": "eighty"}, {"name": "SERVE_PORT_81", "value": "eightyone"}],
         "ports": [{"name": "first", "containerPort": 80}, {"name": "second", "containerPort": 81}],
     });
     let linked = json!({
@@ -40,6 +40,7 @@ async fn cluster() -> Cluster {
     .await;
     let ports = json!([
         {"name": "one", "port": 8000, "targetPort": "first"}, {"name": "two", "port": 8001, "targetPort": 81},
+        {"name": "tls", "port": 443, "targetPort": 443},
     ]);
     create(
         &cluster,
@@ -65,6 +66,8 @@ async fn cluster() -> Cluster {
 #[case::options("OPTIONS", &format!("{SERVICES}/web:one/proxy"), 200, r#"{"Body":"eighty","Method":"OPTIONS"}"#)]
 #[case::head("HEAD", &format!("{SERVICES}/web:one/proxy/"), 200, "")]
 #[case::without_a_slash("GET", &format!("{PODS}/web/proxy?a=b"), 301, "")]
+#[case::encrypted("GET", &format!("{PODS}/https:web:443/proxy/"), 200, r#"{"Body":"secret","Method":"GET"}"#)]
+#[case::encrypted_service("GET", &format!("{SERVICES}/https:web:tls/proxy/"), 200, r#"{"Body":"secret","Method":"GET"}"#)]
 #[case::query("GET", &format!("{PODS}/echo/proxy/echo?msg=a%20b&code=404"), 404, "a b")]
 #[case::links("GET", &format!("{PODS}/linked/proxy/"), 200, r#"<a href="/api/v1/namespaces/default/pods/linked/proxy/rewriteme">test</a>"#)]
 #[case::node("GET", "/api/v1/nodes/node1:10250/proxy/healthz", 200, "ok")]
@@ -83,6 +86,7 @@ fn passed_on(#[case] method: &str, #[case] path: &str, #[case] code: u16, #[case
 #[case::no_endpoints(&format!("{SERVICES}/none/proxy/"), 503, "no endpoints available for service \\\"none\\\"")]
 #[case::no_port(&format!("{SERVICES}/web:9/proxy/"), 503, "no service port 9 found for service \\\"web\\\"")]
 #[case::no_pod(&format!("{PODS}/nosuch/proxy/"), 404, "pods \\\"nosuch\\\" not found")]
+#[case::not_encrypted(&format!("{PODS}/https:web:80/proxy/"), 503, "tls: first record does not look like a TLS handshake")]
 #[case::unknown_port(&format!("{PODS}/web:nosuch/proxy/"), 503, "unknown port")]
 fn refused(#[case] path: &str, #[case] code: u16, #[case] expected: &str) {
     simulate(move || async move {

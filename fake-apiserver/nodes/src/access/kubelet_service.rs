@@ -14,6 +14,7 @@ use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 use tokio::io::DuplexStream;
 
+use super::super::nic::Host as _;
 use super::KubeletPort;
 
 /// Answers the requests of one connection.

@@ -1,17 +1,18 @@
 //! The node on the network: connections to the addresses of its pods, and to its own.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt as _;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use machinery::meta::ObjectMeta as _;
-use network::{Connection, Machine, Untaken, WeakNetwork};
+use network::{Connection, Machine, Network, Untaken, WeakNetwork};
 use node_access::dialled;
 use shared_json::{Text, Value};
 use tokio::net::TcpStream;
 
+use super::super::nic::{Bound, Host};
 use super::super::programs::Run;
 use super::super::status::{is_host_network, items};
 use super::forward::{carry, listens, serve};
@@ -27,65 +28,10 @@ pub(crate) struct NodePlace {
     pub address: String,
 }
 
-/// A port on which a program listens, until this is dropped.
-pub(crate) struct Bound {
-    connections: mpsc::UnboundedReceiver<Connection>,
-    port: KubeletPort,
-    key: (Text, u16),
-}
-
-impl Bound {
-    /// The next connection; none once the pod is gone.
-    pub(crate) async fn next(&mut self) -> Option<Connection> {
-        use futures::StreamExt as _;
-        self.connections.next().await
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        self.port.lock_bound().remove(&self.key);
-    }
-}
-
 impl KubeletPort {
-    /// Listens on a port of a pod. None if another program of the pod does.
-    pub(crate) fn bind(&self, uid: &Text, number: u16) -> Option<Bound> {
-        let key = (uid.clone(), number);
-        let mut bound = self.lock_bound();
-        if bound.contains_key(&key) {
-            return None;
-        }
-        let (sender, connections) = mpsc::unbounded();
-        bound.insert(key.clone(), sender);
-        Some(Bound {
-            connections,
-            port: self.clone(),
-            key,
-        })
-    }
-
     /// Whether a program of the pod listens on a port by itself.
     pub(crate) fn is_bound(&self, uid: &Text, number: u16) -> bool {
         self.lock_bound().contains_key(&(uid.clone(), number))
-    }
-
-    /// The address of a pod that has containers here: the node's if it has none of its own.
-    pub(crate) fn address_of(&self, uid: &str) -> Option<IpAddr> {
-        let own = self.lock().get(uid)?.address;
-        match own {
-            Some(address) => Some(IpAddr::V4(address)),
-            None => self.place()?.address.parse().ok(),
-        }
-    }
-
-    /// The newest version of a pod.
-    pub(crate) fn pod_of(&self, uid: &str) -> Option<Arc<Value>> {
-        let known = self.0.mailboxes.get()?;
-        let known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known
-            .get(uid)
-            .map(|mailbox| mailbox.look(|mail| Arc::clone(&mail.pod)))
     }
 
     fn pod_at(&self, address: IpAddr) -> Option<Arc<Value>> {
@@ -108,8 +54,7 @@ impl KubeletPort {
         out
     }
 
-    /// Gives a connection to whatever listens on a port of a pod.
-    pub(crate) async fn deliver(
+    async fn delivered(
         &self,
         pod: &Arc<Value>,
         number: u16,
@@ -151,7 +96,7 @@ impl KubeletPort {
             .and_then(|place| place.address.parse::<IpAddr>().ok());
         if own != Some(address) {
             let pod = self.pod_at(address).ok_or(Untaken::NoRoute)?;
-            return self.deliver(&pod, number, connection).await;
+            return self.delivered(&pod, number, connection).await;
         }
         if number == KUBELET_PORT {
             tokio::spawn(kubelet_service::serve(self.clone(), connection.stream));
@@ -162,7 +107,7 @@ impl KubeletPort {
             let is_bound = self.lock_bound().contains_key(&key);
             let is_elsewhere = matches!(dialled(&pod, target), Ok(Some(_)));
             if is_bound || is_elsewhere || self.listener(&pod, target).is_some() {
-                return self.deliver(&pod, target, connection).await;
+                return self.delivered(&pod, target, connection).await;
             }
         }
         Err(Untaken::Refused)
@@ -187,6 +132,51 @@ fn host_port(pod: &Value, number: u16) -> Option<u16> {
     });
     let found = ports.find(|port| port.get("hostPort").and_then(Value::as_u64) == Some(u64::from(number)))?;
     u16::try_from(found.get("containerPort")?.as_u64()?).ok()
+}
+
+impl Host for KubeletPort {
+    fn network(&self) -> Option<Network> {
+        self.place()?.network.upgrade()
+    }
+
+    fn address_of(&self, uid: &str) -> Option<IpAddr> {
+        let own = self.lock().get(uid)?.address;
+        match own {
+            Some(address) => Some(IpAddr::V4(address)),
+            None => self.place()?.address.parse().ok(),
+        }
+    }
+
+    fn pod_of(&self, uid: &str) -> Option<Arc<Value>> {
+        let known = self.0.mailboxes.get()?;
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(uid)
+            .map(|mailbox| mailbox.look(|mail| Arc::clone(&mail.pod)))
+    }
+
+    fn bind(&self, uid: &Text, number: u16) -> Option<Bound> {
+        let key = (uid.clone(), number);
+        let mut bound = self.lock_bound();
+        if bound.contains_key(&key) {
+            return None;
+        }
+        let (sender, connections) = mpsc::unbounded();
+        bound.insert(key.clone(), sender);
+        let port = self.clone();
+        Some(Bound::new(connections, move || {
+            port.lock_bound().remove(&key);
+        }))
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        pod: &'a Arc<Value>,
+        number: u16,
+        connection: Connection,
+    ) -> BoxFuture<'a, Result<(), Untaken>> {
+        self.delivered(pod, number, connection).boxed()
+    }
 }
 
 impl Machine for KubeletPort {

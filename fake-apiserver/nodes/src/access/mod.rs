@@ -29,7 +29,7 @@ use super::programs::{self, Output, Run};
 
 use forward::join;
 pub(super) use forward::{listens, serve};
-pub(crate) use machine::{Bound, NodePlace};
+pub(crate) use machine::NodePlace;
 
 /// A simulated kubelet's port. Clones lead to the same node.
 #[derive(Clone, Default)]

@@ -28,6 +28,7 @@ use pod::PodWorker;
 
 use crate::access::{KubeletPort, NodePlace};
 use crate::admission::{self, Refusal};
+use crate::container_programs::ContainerPrograms;
 use crate::containers::Containers;
 use crate::critical_pods;
 use crate::disks::Disks;
@@ -35,9 +36,10 @@ use crate::heartbeat;
 use crate::images::ImageRegistry;
 use crate::link::{Connected, Switch};
 use crate::mail::{Mailbox, Mailboxes};
+use crate::nic::Host;
 use crate::node::NodeSpec;
 use crate::pressure::{self, Shortage};
-use crate::programs::{ContainerPrograms, OutsidePrograms};
+use crate::programs::OutsidePrograms;
 use crate::status::condition_of;
 use crate::timing::{PodTimings, Timing};
 
@@ -59,6 +61,8 @@ pub struct Kubelet {
     pub(super) recorder: EventRecorder,
     /// The node's port: its containers' logs, commands and ports.
     pub(super) access: KubeletPort,
+    /// The same, as the programs of its pods use it.
+    pub(super) host: Arc<dyn Host>,
     /// The view of the node's containers for programs beside the kubelet, if there are such programs.
     pub(super) containers: Option<Containers>,
     /// The programs in Rust of images.
@@ -126,6 +130,7 @@ impl Kubelet {
             timing,
             pod_timings: Arc::default(),
             recorder,
+            host: Arc::new(access.clone()),
             access,
             containers: None,
             outside: None,

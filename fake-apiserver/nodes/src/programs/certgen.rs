@@ -40,6 +40,22 @@ struct Certificates {
     key: String,
 }
 
+/// A key by the seed.
+fn key_of(random: &mut Random) -> Result<KeyPair, rcgen::Error> {
+    let mut secret = [0; 32];
+    random.fill(&mut secret);
+    let der = [&PKCS8_ED25519[..], &secret[..]].concat();
+    KeyPair::try_from(der)
+}
+
+/// A certificate for `localhost` that its own key has signed, and that key, in PEM.
+pub(super) fn localhost(random: &mut Random) -> Result<(String, String), rcgen::Error> {
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let key = key_of(random)?;
+    let certificate = CertificateParams::new(names)?.self_signed(&key)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
 impl Certgen {
     /// Runs it; the exit code. An error is the last line of its log.
     pub(super) async fn run(mut self, arguments: &[String]) -> i32 {
@@ -193,10 +209,7 @@ impl Certgen {
     }
 
     fn key(&mut self) -> Result<KeyPair, rcgen::Error> {
-        let mut secret = [0; 32];
-        self.random.fill(&mut secret);
-        let der = [&PKCS8_ED25519[..], &secret[..]].concat();
-        KeyPair::try_from(der)
+        key_of(&mut self.random)
     }
 
     fn certificates(&mut self, host: &str) -> Result<Certificates, rcgen::Error> {

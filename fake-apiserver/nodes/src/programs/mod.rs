@@ -26,7 +26,7 @@ pub(super) use agnhost::{Agnhost, is_agnhost, only_waits, words_of};
 pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
 pub(super) use native::NativeLaunch;
-pub use native::{Container, ContainerProgram, ContainerPrograms, Listener};
+pub use native::{Container, ContainerProgram, Listener};
 pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, OutsidePrograms};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};

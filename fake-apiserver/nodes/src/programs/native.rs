@@ -1,9 +1,10 @@
-//! Programs in Rust that stand for images: a user's own, and `agnhost`.
+//! Programs in Rust that stand for images: a user's own, and `agnhost`. [`server`] answers HTTP requests for them.
+
+mod server;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,12 +12,9 @@ use bytes::Bytes;
 use client_kit::{Random, SharedClock};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::{Request, Response};
 use jiff::Timestamp;
+use network::tls::Encryption;
 use network::{Answer, Connection, NoSuchHost};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
@@ -24,12 +22,8 @@ use tokio::sync::watch;
 use super::files::{FileError, Files};
 use super::process::Run;
 use super::shell::Streams;
-use crate::access::Bound;
-use crate::images::canonical;
-use crate::nic::{DialError, Nic};
-
-/// The largest body of a request that a program reads.
-const BODY_BYTES_MAX: usize = 16 << 20;
+use crate::nic::{Bound, DialError, Nic};
+use server::{Answering, serve};
 
 /// A program that containers of an image run. Functions from a [`Container`] to a future of an exit code are programs.
 ///
@@ -55,48 +49,6 @@ where
     fn run(&self, container: Container) -> BoxFuture<'static, i32> {
         self(container).boxed()
     }
-}
-
-/// The programs of images, by name: a name with `*` at its end stands for all that begin so, one without a tag for every tag.
-#[derive(Clone, Default)]
-pub struct ContainerPrograms(BTreeMap<String, Arc<dyn ContainerProgram>>);
-
-impl ContainerPrograms {
-    /// Adds a program, or replaces the one of that name.
-    pub fn add(&mut self, image: &str, program: Arc<dyn ContainerProgram>) {
-        self.0.insert(image.to_owned(), program);
-    }
-
-    /// The program of an image; of several names the longest counts.
-    pub(crate) fn get(&self, image: &str) -> Option<Arc<dyn ContainerProgram>> {
-        let whole = canonical(image);
-        let fits = |name: &str| match name.strip_suffix('*') {
-            Some(start) => image.starts_with(start) || whole.starts_with(&canonical_start(start)),
-            None if has_tag(name) => canonical(name) == whole,
-            None => canonical(name).rsplit_once(':').map(|(repository, _)| repository) == repository(&whole),
-        };
-        let found = self.0.iter().filter(|(name, _)| fits(name));
-        let found = found.max_by_key(|(name, _)| name.len())?;
-        Some(Arc::clone(found.1))
-    }
-}
-
-fn has_tag(name: &str) -> bool {
-    name.rsplit('/').next().unwrap_or_default().contains([':', '@'])
-}
-
-fn canonical_start(start: &str) -> String {
-    if start.contains('/') {
-        start.to_owned()
-    } else {
-        format!("docker.io/library/{start}")
-    }
-}
-
-fn repository(canonical: &str) -> Option<&str> {
-    let at = canonical.rfind('/').map_or(0, |at| at + 1);
-    let end = canonical.get(at..)?.find([':', '@'])?;
-    canonical.get(..at + end)
 }
 
 /// The world of a program in its container.
@@ -230,9 +182,35 @@ impl Container {
         F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
         R: Future<Output = Response<Bytes>> + Send + 'static,
     {
-        let answer: Answering = Arc::new(move |request| answer(request).boxed());
+        self.serve_by(port, None, Arc::new(move |request| answer(request).boxed()))
+    }
+
+    /// The same by HTTPS.
+    pub fn serve_encrypted<F, R>(
+        &self,
+        port: u16,
+        encryption: Encryption,
+        answer: F,
+    ) -> BoxFuture<'static, ()>
+    where
+        F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        self.serve_by(
+            port,
+            Some(encryption),
+            Arc::new(move |request| answer(request).boxed()),
+        )
+    }
+
+    fn serve_by(
+        &self,
+        port: u16,
+        encryption: Option<Encryption>,
+        answer: Answering,
+    ) -> BoxFuture<'static, ()> {
         match self.nic.listen(port) {
-            Some(bound) => serve(bound, answer).boxed(),
+            Some(bound) => serve(bound, encryption, answer).boxed(),
             None => std::future::ready(()).boxed(),
         }
     }
@@ -257,78 +235,10 @@ fn io_error(error: FileError) -> io::Error {
     io::Error::new(kind, error.to_string())
 }
 
-/// The answers of a server.
-type Answering = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
-
-async fn serve(mut bound: Bound, answer: Answering) {
-    // Connections end with the server.
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(_) = connections.join_next() => {}
-            next = bound.next() => match next {
-                Some(connection) => _ = connections.spawn(serve_one(connection.stream, connection.from, Arc::clone(&answer))),
-                None => return,
-            },
-        }
-    }
-}
-
-async fn serve_one(stream: DuplexStream, from: SocketAddr, answer: Answering) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = Arc::clone(&answer);
-        async move {
-            let (mut head, body) = request.into_parts();
-            head.extensions.insert(from);
-            let response = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-                Ok(body) => answer(Request::from_parts(head, body.to_bytes())).await,
-                Err(_) => {
-                    let mut response = Response::new(Bytes::new());
-                    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-                    response
-                }
-            };
-            Ok::<_, Infallible>(response.map(Full::new))
-        }
-    });
-    // A simulated program sends no date.
-    let connection = hyper::server::conn::http1::Builder::new()
-        .auto_date_header(false)
-        .half_close(true)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "answer on a port");
-    }
-}
-
 /// A program in Rust that waits to be run.
 pub(crate) struct NativeLaunch {
     pub program: Arc<dyn ContainerProgram>,
     pub command: Vec<String>,
     pub args: Vec<String>,
     pub random: Random,
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("my/image", "my/image:1", true)]
-    #[case("my/image", "docker.io/my/image", true)]
-    #[case("my/image:1", "my/image:1", true)]
-    #[case("my/image:1", "my/image:2", false)]
-    #[case("my/image", "my/image2", false)]
-    #[case("my/*", "my/image:1", true)]
-    #[case("web", "web", true)]
-    #[case("web", "other/web", false)]
-    #[case("quay.io/a/b", "quay.io/a/b@sha256:00", true)]
-    fn names(#[case] name: &str, #[case] image: &str, #[case] expected: bool) {
-        let mut programs = ContainerPrograms::default();
-        programs.add(name, Arc::new(|_: Container| async { 0 }));
-        assert_eq!(programs.get(image).is_some(), expected);
-    }
 }

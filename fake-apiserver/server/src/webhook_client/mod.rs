@@ -18,11 +18,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use machinery::meta::at;
 use machinery::patch::json_type;
+use network::tls::Wire;
 use network::{API_SERVER, Network};
 use node_access::dialled;
 use shared_json::{Value, json};
 use store::{GroupResource, ObjectKey, Store};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls;
@@ -377,10 +377,6 @@ pub(crate) fn target(place: &Place) -> String {
         format!("{}:{}", place.address, place.port)
     }
 }
-
-/// A connection within the cluster or to a port of this machine.
-trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// Opens a connection, which a task of its own drives.
 pub(crate) async fn connect(

@@ -520,7 +520,7 @@ impl PodWorker {
 
     /// The pod's network.
     pub(super) fn nic(&self) -> Nic {
-        Nic::new(self.kubelet.access.clone(), self.pod.meta_text("uid"))
+        Nic::new(&self.kubelet.host, self.pod.meta_text("uid"))
     }
 
     /// The variables of Services, as of now.

@@ -16,6 +16,7 @@ use super::super::pipe::Output;
 use super::super::process::Run;
 use super::super::shell::{Shell, Streams};
 use super::super::web::{Url, ask};
+use super::webhook::encryption;
 use super::{Flags, Query, answer, duration, redirection, until_asked};
 use crate::nic::Nic;
 
@@ -50,10 +51,23 @@ pub(super) async fn run(mut container: Container, flags: &Flags) -> i32 {
         ends,
     });
     server.note(&format!("Started HTTP server on port {port}"));
-    let serving = container.serve(port, move |request| {
+    let answer = move |request| {
         let server = Arc::clone(&server);
         async move { server.answer(request).await }
-    });
+    };
+    let serving = match flags.text(&["tls-cert-file"]) {
+        None => container.serve(port, answer),
+        Some(certificate) => {
+            let key = flags.text(&["tls-private-key-file"]).unwrap_or_default();
+            match encryption(&container, certificate, key) {
+                Ok(encryption) => container.serve_encrypted(port, encryption, answer),
+                Err(why) => {
+                    container.print_error(&format!("{why}\n"));
+                    return 1;
+                }
+            }
+        }
+    };
     let delay = flags
         .text(&["delay-shutdown"])
         .and_then(|text| text.parse().ok())

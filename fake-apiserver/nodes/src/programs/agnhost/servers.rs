@@ -8,12 +8,15 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use network::ConnectError;
+use network::tls::Encryption;
 use shared_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
+use super::super::certgen;
 use super::super::native::Container;
 use super::super::web::page;
+use super::webhook::encryption;
 use super::{Flags, Query, answer, duration, redirection, until_asked};
 use crate::nic::DialError;
 
@@ -72,18 +75,20 @@ pub(super) async fn test_webserver(mut container: Container, flags: &Flags) -> i
     until_asked(&mut container, serving).await
 }
 
-/// Serves the value of each variable `SERVE_PORT_N` on the port N.
+/// Serves the value of each variable `SERVE_PORT_N` on the port N, and that of `SERVE_TLS_PORT_N` by HTTPS.
 pub(super) async fn porter(mut container: Container, flags: &Flags) -> i32 {
     let as_json = flags.flag("json-response");
     let mut serving = FuturesUnordered::new();
+    let own = own_certificate(&mut container);
     for (name, value) in container.env.clone() {
-        let port = name
+        let plain = name
             .strip_prefix("SERVE_PORT_")
             .or_else(|| name.strip_prefix("SERVE_TCP_PORT_"));
-        let Some(port) = port.and_then(|port| port.parse::<u16>().ok()) else {
+        let secure = name.strip_prefix("SERVE_TLS_PORT_");
+        let Some(port) = plain.or(secure).and_then(|port| port.parse::<u16>().ok()) else {
             continue;
         };
-        serving.push(container.serve(port, move |request| {
+        let page = move |request: http::Request<bytes::Bytes>| {
             let mut response = answer(200, value.clone());
             if as_json {
                 let told = json!({"Method": request.method().as_str(), "Body": value.clone()});
@@ -92,13 +97,30 @@ pub(super) async fn porter(mut container: Container, flags: &Flags) -> i32 {
                 response.headers_mut().insert(CONTENT_TYPE, kind);
             }
             std::future::ready(response)
-        }));
+        };
+        match (secure, &own) {
+            (None, _) => serving.push(container.serve(port, page)),
+            (Some(_), Ok(own)) => serving.push(container.serve_encrypted(port, own.clone(), page)),
+            (Some(_), Err(why)) => {
+                container.print_error(&format!("tls server on port {port:?} failed: {why}\n"))
+            }
+        }
     }
     let all = async {
         while serving.next().await.is_some() {}
         std::future::pending::<()>().await;
     };
     until_asked(&mut container, all).await
+}
+
+/// The encryption by the files that the variables name, or by a certificate of this program's own.
+fn own_certificate(container: &mut Container) -> Result<Encryption, String> {
+    let named = |name: &str| container.env.get(name).filter(|path| !path.is_empty()).cloned();
+    if let (Some(certificate), Some(key)) = (named("CERT_FILE"), named("KEY_FILE")) {
+        return encryption(container, &certificate, &key);
+    }
+    let (certificate, key) = certgen::localhost(&mut container.random).map_err(|error| error.to_string())?;
+    Encryption::new(certificate.as_bytes(), key.as_bytes()).map_err(|error| error.to_string())
 }
 
 /// A server that is well for ten seconds.
@@ -124,7 +146,7 @@ pub(super) async fn connect(container: &Container, flags: &Flags) -> i32 {
         container.print_error(&format!("{text}\n"));
         1
     };
-    let Some(place) = flags.1.first() else {
+    let Some(place) = flags.operands.first() else {
         return fail("Error: accepts 1 arg(s), received 0");
     };
     if !matches!(flags.text(&["protocol"]).unwrap_or("tcp"), "" | "tcp") {

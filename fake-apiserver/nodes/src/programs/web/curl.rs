@@ -5,11 +5,13 @@ use std::time::Duration;
 use ::http::{HeaderValue, Method};
 use bytes::Bytes;
 use network::ConnectError;
+use network::tls::Wire;
+use tokio::time::{Instant, timeout_at};
 
 use super::super::files::resolve;
 use super::super::shell::{Shell, Streams};
 use super::wget::headers_of;
-use super::{Arguments, AskError, HttpReply, Url, ask, complain};
+use super::{Arguments, AskError, HttpReply, Url, complain, open, send};
 use crate::nic::DialError;
 
 /// How many redirections are followed.
@@ -76,23 +78,22 @@ impl Shell {
         let Some(mut url) = Url::read(text) else {
             return Err((3, "URL rejected: Malformed input to a URL function".to_owned()));
         };
-        let started = tokio::time::Instant::now();
-        let whole = read.seconds(&["m", "max-time"]).unwrap_or(Duration::MAX);
-        let connect = read.seconds(&["connect-timeout"]).unwrap_or(CONNECT_PATIENCE);
+        let started = Instant::now();
+        let whole = read.seconds(&["m", "max-time"]).map(|limit| started + limit);
         for _ in 0..REDIRECTIONS_MAX {
-            // A connection takes no time unless it is lost, so one limit serves for both.
             let asked = self.curl_ask(read, &url);
-            let limit = if read.has(&["m", "max-time"]) {
-                whole
-            } else {
-                connect.max(whole.min(connect))
+            let outcome = match whole {
+                Some(end) => timeout_at(end, asked).await,
+                None => Ok(asked.await),
             };
-            let outcome = match tokio::time::timeout(limit.min(CONNECT_PATIENCE.max(connect)), asked).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
-                    let took = started.elapsed().as_millis();
-                    return Err((28, format!("Connection timed out after {took} milliseconds")));
-                }
+            let timed_out = |what: &str| {
+                let took = started.elapsed().as_millis();
+                (28, format!("{what} timed out after {took} milliseconds"))
+            };
+            let outcome = match outcome {
+                Err(_) => return Err(timed_out("Operation")),
+                Ok(None) => return Err(timed_out("Connection")),
+                Ok(Some(outcome)) => outcome,
             };
             let reply = match outcome {
                 Err(AskError::Dial(DialError::Outside(_))) => return Ok(()),
@@ -115,7 +116,31 @@ impl Shell {
         Err((47, format!("Maximum ({REDIRECTIONS_MAX}) redirects followed")))
     }
 
-    async fn curl_ask(&self, read: &Arguments<'_>, url: &Url) -> Result<HttpReply, AskError> {
+    /// None if the connection was not made in time.
+    async fn curl_ask(&self, read: &Arguments<'_>, url: &Url) -> Option<Result<HttpReply, AskError>> {
+        let patience = read.seconds(&["connect-timeout"]).unwrap_or(CONNECT_PATIENCE);
+        let opening = self.curl_open(url, read.has(&["k", "insecure"]));
+        match tokio::time::timeout(patience, opening).await.ok()? {
+            Ok(stream) => Some(self.curl_send(read, url, stream).await),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    async fn curl_open(&self, url: &Url, insecure: bool) -> Result<Box<dyn Wire>, AskError> {
+        if url.secure && !insecure {
+            // The world's certificates are good.
+            self.nic().target(&url.host)?;
+            return Err(AskError::Unknown);
+        }
+        open(&self.nic(), url).await
+    }
+
+    async fn curl_send(
+        &self,
+        read: &Arguments<'_>,
+        url: &Url,
+        stream: Box<dyn Wire>,
+    ) -> Result<HttpReply, AskError> {
         let data = read.value(&["d", "data", "data-raw", "data-binary"]);
         let method = match (read.value(&["X", "request"]), data, read.has(&["I", "head"])) {
             (Some(method), ..) => Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET),
@@ -131,7 +156,7 @@ impl Shell {
         }
         let body = Bytes::copy_from_slice(data.unwrap_or_default().as_bytes());
         let agent = read.value(&["A", "user-agent"]).unwrap_or("curl/8.9.1");
-        ask(&self.nic(), url, (method, headers, body), agent).await
+        send(stream, url, (method, headers, body), agent).await
     }
 
     fn curl_answered(
@@ -199,6 +224,7 @@ fn failure(url: &Url, error: &AskError) -> Failed {
         AskError::Dial(DialError::Outside(_)) => (0, String::new()),
         AskError::Broken(why) if why == "EOF" => (52, "Empty reply from server".to_owned()),
         AskError::Broken(_) => (1, "Received HTTP/0.9 when not allowed".to_owned()),
-        AskError::Secure => (35, error.to_string()),
+        AskError::Secure(_) => (35, error.to_string()),
+        AskError::Unknown => (60, error.to_string()),
     }
 }

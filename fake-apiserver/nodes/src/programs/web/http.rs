@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use network::tls::{Wire, encrypt_unverified};
 use thiserror::Error;
-use tokio::io::DuplexStream;
 
 use crate::nic::{DialError, Nic};
 
@@ -99,14 +99,17 @@ pub(crate) enum AskError {
     /// The connection brought no answer.
     #[error("{0}")]
     Broken(String),
-    /// Nobody encrypts here.
-    #[error("tls: no simulated program encrypts")]
-    Secure,
+    /// The other side does not encrypt.
+    #[error("{0}")]
+    Secure(String),
+    /// A certificate was to be verified, and no authority is known.
+    #[error("SSL certificate problem: unable to get local issuer certificate")]
+    Unknown,
 }
 
 /// Sends a request over a connection and reads the answer to its end.
 pub(crate) async fn exchange(
-    stream: DuplexStream,
+    stream: Box<dyn Wire>,
     request: Request<Full<Bytes>>,
 ) -> Result<HttpReply, AskError> {
     let broken = |error: hyper::Error| {
@@ -139,18 +142,33 @@ pub(crate) async fn exchange(
     asked.await
 }
 
+/// Connects to a place, encrypted if its URL says so.
+pub(in super::super) async fn open(nic: &Nic, url: &Url) -> Result<Box<dyn Wire>, AskError> {
+    let stream: Box<dyn Wire> = Box::new(nic.connect(&url.host, url.port).await?);
+    if !url.secure {
+        return Ok(stream);
+    }
+    let encrypted = encrypt_unverified(stream, &url.host).await;
+    encrypted.map_err(|_| AskError::Secure("SSL routines::wrong version number".to_owned()))
+}
+
 /// Asks a program of the cluster.
 pub(in super::super) async fn ask(
     nic: &Nic,
     url: &Url,
+    asked: (Method, HeaderMap, Bytes),
+    agent: &str,
+) -> Result<HttpReply, AskError> {
+    send(open(nic, url).await?, url, asked, agent).await
+}
+
+/// Sends a request over a connection to a place.
+pub(in super::super) async fn send(
+    stream: Box<dyn Wire>,
+    url: &Url,
     (method, headers, body): (Method, HeaderMap, Bytes),
     agent: &str,
 ) -> Result<HttpReply, AskError> {
-    if url.secure {
-        nic.target(&url.host)?;
-        return Err(AskError::Secure);
-    }
-    let stream = nic.connect(&url.host, url.port).await?;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     let bad = |what: &str| AskError::Broken(format!("malformed {what}"));

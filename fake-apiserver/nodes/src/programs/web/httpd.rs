@@ -14,7 +14,7 @@ use tokio::io::DuplexStream;
 use super::super::files::{Files, resolve};
 use super::super::shell::{Shell, Streams, TERMINATED};
 use super::{Arguments, complain};
-use crate::access::Bound;
+use crate::nic::Bound;
 
 /// Answers requests for the files below a directory.
 async fn serve(files: Files, root: String, stream: DuplexStream) {

@@ -14,6 +14,7 @@ use crate::nic::Nic;
 
 pub(crate) use http::{AskError, HttpReply, exchange};
 pub(super) use http::{Url, ask};
+use http::{open, send};
 pub(super) use httpd::page;
 
 /// Their names.

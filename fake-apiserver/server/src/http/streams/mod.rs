@@ -7,6 +7,7 @@
 mod forward;
 mod handshake;
 mod loopback;
+mod place;
 mod proxy;
 mod remote_command;
 mod rewrite;

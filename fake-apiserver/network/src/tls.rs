@@ -1,0 +1,138 @@
+//! Encryption over the network: the server's side with a certificate, and a client's side that looks at none.
+
+use std::io;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, crypto,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// A connection, encrypted or not.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// A certificate or a key cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("use a certificate: {0}")]
+pub struct BadCertificate(String);
+
+/// The server's side of encrypted connections.
+#[derive(Clone)]
+pub struct Encryption(TlsAcceptor);
+
+impl Encryption {
+    /// With a certificate (and those of its issuers) and its key, in PEM.
+    ///
+    /// # Errors
+    /// If they cannot be read, or do not fit each other.
+    pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, BadCertificate> {
+        let bad = |error: &dyn std::fmt::Display| BadCertificate(error.to_string());
+        let chain: Result<Vec<CertificateDer<'static>>, _> =
+            CertificateDer::pem_slice_iter(certificates).collect();
+        let chain = chain.map_err(|error| bad(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| bad(&error))?;
+        let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+        let config = config.map_err(|error| bad(&error))?;
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    /// Begins to encrypt a connection that was taken.
+    ///
+    /// # Errors
+    /// If the caller does not encrypt.
+    #[must_use]
+    pub fn accept(&self, stream: Box<dyn Wire>) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
+        let accepting = self.0.accept(stream);
+        async move {
+            let stream: Box<dyn Wire> = Box::new(accepting.await?);
+            Ok(stream)
+        }
+        .boxed()
+    }
+}
+
+/// Begins to encrypt a connection that was made, whatever certificate the other side shows.
+///
+/// # Errors
+/// If the other side does not encrypt.
+#[must_use]
+pub fn encrypt_unverified(
+    stream: Box<dyn Wire>,
+    host: &str,
+) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
+    let name = ServerName::try_from(host.to_owned());
+    async move {
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
+            .with_no_client_auth();
+        let name = name.map_err(io::Error::other)?;
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let stream: Box<dyn Wire> = Box::new(stream);
+        Ok(stream)
+    }
+    .boxed()
+}
+
+/// Takes every certificate. That its owner has the key is still checked.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
