@@ -60,6 +60,8 @@ pub struct SuiteOptions {
     pub only: Option<String>,
     /// The cluster.
     pub backend: BackendChoice,
+    /// How a real cluster reaches this machine, where our manager's webhooks are; for `None` it is found out.
+    pub host: Option<String>,
     /// The manager that runs OpenKruise's controllers.
     pub manager: ManagerChoice,
     /// The seed.
@@ -177,6 +179,7 @@ pub fn run(
         .transpose()?;
     let on_made = made.as_ref().map(|made| SuiteOptions {
         backend: BackendChoice::Kubeconfig(Some(made.kubeconfig().to_owned())),
+        host: options.host.clone().or_else(|| made.host()),
         ..options.clone()
     });
     let options = on_made.as_ref().unwrap_or(options);
@@ -356,9 +359,11 @@ pub(crate) async fn start(
     environment: Environment,
 ) -> Result<Backend, Error> {
     match &options.backend {
-        BackendChoice::Kubeconfig(path) => RealCluster::connect(path.as_deref(), options.manager, seed)
-            .await
-            .map(Backend::Real),
+        BackendChoice::Kubeconfig(path) => {
+            let (path, host) = (path.as_deref(), options.host.as_deref());
+            let cluster = RealCluster::connect(path, host, options.manager, seed).await;
+            cluster.map(Backend::Real)
+        }
         _ => {
             // Which pods share a node decides which one a set gives up first.
             let nodes = environment.nodes().or(options.nodes);

@@ -49,6 +49,9 @@ pub(crate) struct Arguments {
     /// The kubeconfig of `--backend kubeconfig` (otherwise the usual one).
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// How a real cluster reaches this machine, where the manager's webhooks are (otherwise it is found out).
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
     /// The image of the node of `--backend kind` or `k3s`, instead of the tool's own.
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
@@ -146,6 +149,7 @@ fn options(arguments: Arguments) -> Result<SuiteOptions, Error> {
         divergences: fixtures.join("recordings/divergences.yaml"),
         only: arguments.scenario,
         backend,
+        host: arguments.host,
         manager: arguments.manager.choice(),
         seed: arguments.seed,
         pause: arguments.step,

@@ -50,19 +50,24 @@ struct OwnManager {
 
 impl RealCluster {
     /// Connects to the cluster of a kubeconfig (the default one for `None`), and runs our manager against it from here
-    /// unless `manager` names another: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
+    /// unless `manager` names another: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here. The
+    /// cluster finds them at `host`, or for `None` at the address from which this machine reaches it.
     ///
     /// # Errors
     /// If the kubeconfig cannot be read, the cluster cannot be reached, refuses an object of the installation, or has OpenKruise
     /// already.
     pub async fn connect(
         kubeconfig: Option<&Path>,
+        host: Option<&str>,
         manager: ManagerChoice,
         seed: u64,
     ) -> Result<Self, Error> {
         let config = config(kubeconfig).await?;
         let server = config.cluster_url.to_string();
-        let address = own_address(&config.cluster_url).await;
+        let address = match host {
+            Some(host) => host.to_owned(),
+            None => own_address(&config.cluster_url).await,
+        };
         let client = Client::try_from(config).map_err(|error| unreachable_cluster(&server, &error))?;
         client
             .apiserver_version()

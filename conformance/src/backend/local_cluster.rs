@@ -130,6 +130,20 @@ impl<'a> MadeCluster<'a> {
         &self.kubeconfig
     }
 
+    /// The address of this machine in the network of the cluster's container, if the engine tells it.
+    #[must_use]
+    pub fn host(&self) -> Option<String> {
+        let container = match self.maker {
+            Maker::Kind => format!("{}-control-plane", self.name),
+            Maker::K3s => self.name.clone(),
+        };
+        let format = "{{range .NetworkSettings.Networks}}{{.Gateway}} {{end}}";
+        let output = (self.run)("docker", &["inspect", "--format", format, &container]).ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let address = text.split_whitespace().next()?;
+        output.status.success().then(|| address.to_owned())
+    }
+
     fn tool(&self, arguments: &[&str]) -> Result<String, Error> {
         let program = self.maker.program();
         let output = (self.run)(program, arguments)
@@ -307,6 +321,25 @@ mod tests {
         drop(watcher.stdin.take());
         assert!(watcher.wait().expect("an end").success());
         assert!(file.exists());
+        std::fs::remove_dir_all(folder).expect("no folder");
+    }
+
+    #[rstest]
+    #[case(Maker::Kind, 0, "172.18.0.1 \n", Some("172.18.0.1"))]
+    #[case(Maker::K3s, 0, "172.17.0.1 172.19.0.1 \n", Some("172.17.0.1"))]
+    #[case(Maker::K3s, 0, " \n", None)]
+    #[case(Maker::K3s, 1, "172.17.0.1 \n", None)]
+    fn hosts(#[case] maker: Maker, #[case] code: i32, #[case] told: &str, #[case] expected: Option<&str>) {
+        let folder = folder(&format!("host-{maker:?}-{code}-{}", told.len()));
+        let run = |_: &str, arguments: &[&str]| {
+            Ok(match arguments.first() {
+                Some(&"inspect") => output(code, told, ""),
+                _ => output(0, "127.0.0.1:49321\n", ""),
+            })
+        };
+        let cluster = MadeCluster::make(maker, None, &folder, &run).expect("a cluster");
+        assert_eq!(cluster.host().as_deref(), expected);
+        drop(cluster);
         std::fs::remove_dir_all(folder).expect("no folder");
     }
 }

@@ -9,7 +9,7 @@ use crate::process::gates::FeatureGates;
 const THEIRS: &str = include_str!("../../../fixtures/installation/flags-1.9.0.tsv");
 
 /// The flags that OpenKruise's manager has not.
-const OWN: [&str; 3] = ["help", "install", "webhook-url"];
+const OWN: [&str; 5] = ["check-uninstall", "help", "install", "version", "webhook-url"];
 
 fn parse(line: &str) -> Result<Flags, ProcessError> {
     Flags::parse(line.split_whitespace().map(str::to_owned))
