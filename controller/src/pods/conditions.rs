@@ -20,7 +20,7 @@ pub(crate) fn ready_patch(pod: &Pod, now: Timestamp) -> Option<Value> {
         condition.as_object_mut(),
     ) {
         for (field, is_set) in [
-            ("reason", old.reason.is_some()),
+            ("reason", !old.reason.is_empty()),
             ("message", old.message.is_some()),
         ] {
             if is_set {

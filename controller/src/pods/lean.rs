@@ -321,8 +321,9 @@ pub struct PodCondition {
     pub status: Word,
     /// Since when.
     pub last_transition_time: Option<Time>,
-    /// Why, in a word.
-    pub reason: Option<Word>,
+    /// Why, in a word; empty if it does not say.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub reason: Word,
     /// Why, in words.
     pub message: Option<Box<str>>,
 }

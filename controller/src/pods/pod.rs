@@ -102,9 +102,8 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
 /// Whether no node takes it: the scheduler has said so, and it waits.
 pub(crate) fn is_unschedulable(pod: &Pod) -> bool {
     let condition = condition(pod, "PodScheduled");
-    let is_refused = condition.is_some_and(|condition| {
-        &*condition.status == "False" && condition.reason.as_deref() == Some("Unschedulable")
-    });
+    let is_refused = condition
+        .is_some_and(|condition| &*condition.status == "False" && &*condition.reason == "Unschedulable");
     is_refused && pod.metadata.deletion_timestamp.is_none() && phase(pod) == "Pending" && node(pod).is_empty()
 }
 

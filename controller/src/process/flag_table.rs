@@ -25,7 +25,7 @@ const OWN: [Flag; 5] = [
         "check-uninstall",
         Takes::Truth,
         "false",
-        "fail if there are CloneSets, Advanced StatefulSets or Advanced DaemonSets, and do nothing else",
+        "fail if there are workloads whose pods would go with their definitions, and do nothing else",
     ),
     (
         "version",

@@ -5,17 +5,11 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 
 use super::ProcessError;
-
-/// The kinds that must have no objects, and their names in the refusal. Every version of OpenKruise serves them in `v1alpha1`.
-const KINDS: [(&str, &str); 3] = [
-    ("CloneSet", "clonesets"),
-    ("StatefulSet", "advanced statefulsets"),
-    ("DaemonSet", "advanced daemonsets"),
-];
+use crate::workloads::LOST_WITH_DEFINITIONS;
 
 /// Fails if there are workloads. A kind that is not served has none.
 pub(super) async fn check(client: &Client) -> Result<(), ProcessError> {
-    for (kind, name) in KINDS {
+    for (kind, name) in LOST_WITH_DEFINITIONS {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps.kruise.io", "v1alpha1", kind));
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         match api.list_metadata(&ListParams::default().limit(1)).await {

@@ -34,6 +34,14 @@ pub use options::Options;
 pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
 pub(crate) use workload::{OWN, READ, STATUS, Start};
 
+/// The kinds with which pods would go when their definitions are deleted, and their names in the refusal to do so. Every version of
+/// OpenKruise serves them in `v1alpha1`.
+pub(crate) const LOST_WITH_DEFINITIONS: [(&str, &str); 3] = [
+    ("CloneSet", "clonesets"),
+    ("StatefulSet", "advanced statefulsets"),
+    ("DaemonSet", "advanced daemonsets"),
+];
+
 /// Every kind that this manager has.
 pub const ALL: &[&Workload] = &[
     &advancedcronjob::WORKLOAD,
