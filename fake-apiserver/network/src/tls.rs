@@ -78,7 +78,7 @@ pub fn encrypt_unverified(
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
+            .with_custom_certificate_verifier(Arc::new(Unverified::new(&provider)))
             .with_no_client_auth();
         let name = name.map_err(io::Error::other)?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
@@ -90,7 +90,15 @@ pub fn encrypt_unverified(
 
 /// Takes every certificate. That its owner has the key is still checked.
 #[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
+pub struct Unverified(Arc<CryptoProvider>);
+
+impl Unverified {
+    /// One that checks signatures by this provider.
+    #[must_use]
+    pub fn new(provider: &Arc<CryptoProvider>) -> Self {
+        Self(Arc::clone(provider))
+    }
+}
 
 impl ServerCertVerifier for Unverified {
     fn verify_server_cert(

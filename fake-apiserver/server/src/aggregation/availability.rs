@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use client_kit::{Jumps, ObjectClient, SharedClock};
+use futures::future::join_all;
 use http::{Request, StatusCode};
 use machinery::meta::at;
 use machinery::types::rfc3339;
@@ -38,7 +39,7 @@ pub(crate) struct Checks {
     pub client: ObjectClient,
 }
 
-/// What is known of one server.
+/// The knowledge of one server.
 struct Seen {
     service: ApiService,
     /// The revisions of its Service and of the slices of that.
@@ -99,8 +100,13 @@ pub(crate) async fn check_all(checks: Checks) {
         let all = api_service::all(&checks.store);
         seen.retain(|name, _| all.iter().any(|service| service.name == *name));
         lock(&checks.aggregation.described).retain(|name, _| seen.contains_key(name));
-        for service in all {
-            checks.look(&mut seen, service).await;
+        // A server that does not answer must not keep the others from being asked.
+        let looks = all.into_iter().map(|service| {
+            let before = seen.get(&service.name);
+            checks.look(before, service)
+        });
+        for known in join_all(looks).await.into_iter().flatten() {
+            seen.insert(known.service.name.clone(), known);
         }
         watches.changed(seen.values().map(|seen| seen.due).min()).await;
     }
@@ -131,13 +137,12 @@ impl Checks {
         }
     }
 
-    /// Checks one if it is due, or if something that it depends on has changed.
-    async fn look(&self, seen: &mut BTreeMap<String, Seen>, service: ApiService) {
+    /// Checks one if it is due, or if something that it depends on has changed. Gives what is known of it then.
+    async fn look(&self, before: Option<&Seen>, service: ApiService) -> Option<Seen> {
         let behind = self.behind(&service);
         let now = Instant::now();
-        let before = seen.get(&service.name);
         if before.is_some_and(|seen| seen.service == service && seen.behind == behind && now < seen.due) {
-            return;
+            return None;
         }
         let failures = before.map_or(0, |seen| seen.failures);
         let outcome = self.outcome(&service).await;
@@ -150,13 +155,12 @@ impl Checks {
             ),
         };
         self.write(&service, &outcome).await;
-        let known = Seen {
+        Some(Seen {
             behind,
             due: Instant::now() + wait.min(RETRY_MAX),
             failures,
             service,
-        };
-        seen.insert(known.service.name.clone(), known);
+        })
     }
 
     /// The revisions of a Service and of its slices.

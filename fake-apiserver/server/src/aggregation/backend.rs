@@ -5,7 +5,7 @@ use client_kit::Jumps;
 use futures::StreamExt as _;
 use http::header::HOST;
 use http::{HeaderValue, Request, Response};
-use http_body_util::{BodyExt as _, BodyStream, Full};
+use http_body_util::{BodyExt as _, BodyStream, Full, Limited};
 use network::Network;
 use store::Store;
 
@@ -13,6 +13,9 @@ use super::Aggregation;
 use super::api_service::ApiService;
 use crate::message::body::ResponseBody;
 use crate::webhook_client::{Failure, Trust, client_config, connect, inside, target};
+
+/// The largest description of a server that is read: 16 MiB.
+const DESCRIPTION_BYTES_MAX: usize = 16 << 20;
 
 /// Why a server has not answered.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +88,8 @@ impl Ways<'_> {
         let request = Request::get(path).header("accept", "application/json");
         let request = request.body(Bytes::new()).map_err(|error| broken(&error))?;
         let (head, body) = self.send(to, request).await?.into_parts();
-        let body = body.collect().await.map_err(|error| broken(&error))?.to_bytes();
+        let body = Limited::new(body, DESCRIPTION_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| broken(&error))?.to_bytes();
         Ok(Response::from_parts(head, body))
     }
 }

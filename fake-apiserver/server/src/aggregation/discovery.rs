@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 use store::Store;
 
 use super::api_service::{self, ApiService};
@@ -62,14 +62,16 @@ fn text(value: &Value, field: &str) -> String {
         .to_owned()
 }
 
+/// The versions in an entry.
+fn versions_of(entry: &Value) -> Array {
+    let versions = entry.get("versions").and_then(Value::as_array);
+    versions.cloned().unwrap_or_default()
+}
+
 /// A group, or what is known of it already, with the versions of other servers.
 fn group(known: Option<Value>, name: &str, services: &[ApiService]) -> Value {
     let mut entry = known.unwrap_or_else(|| json!({"name": name, "versions": []}));
-    let mut versions = entry
-        .get("versions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let mut versions = versions_of(&entry);
     for service in services {
         versions.retain(|known| text(known, "version") != service.version);
         let version = &service.version;
@@ -156,11 +158,7 @@ pub(crate) fn add_resources(
             Some(at) => items.remove(at),
             None => json!({"metadata": {"name": name}, "versions": []}),
         };
-        let mut versions = entry
-            .get("versions")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        let mut versions = versions_of(&entry);
         for service in services {
             versions.retain(|known| text(known, "version") != service.version);
             versions.extend(version_entry(service, aggregation));

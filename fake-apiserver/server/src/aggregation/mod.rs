@@ -38,7 +38,7 @@ pub(crate) struct Aggregation {
     described: Mutex<BTreeMap<String, Description>>,
 }
 
-/// What another server says of a group version that it answers.
+/// A group version as the server describes it that answers it.
 #[derive(Debug, Clone, PartialEq)]
 struct Description {
     /// The `APIResourceList`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use network::tls::Unverified;
 use pki::FrontProxy;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -42,7 +43,7 @@ pub(crate) fn client_config(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Trust::Bundle(bundle) => Arc::new(Bundle::of(bundle, &provider)?),
-        Trust::All => Arc::new(Anything(Arc::clone(&provider))),
+        Trust::All => Arc::new(Unverified::new(&provider)),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -61,47 +62,6 @@ pub(crate) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// Takes every certificate; the server must still have its key.
-#[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// Checks as usual, but for one thing: Go trusts a certificate that is itself in the bundle, whether it is an authority's own
 /// or a leaf whose issuer is not there. webpki trusts neither. Self-signed certificates of webhooks are of the first kind, those
 /// that controller-runtime's envtest installs of the second.
@@ -109,7 +69,6 @@ impl ServerCertVerifier for Anything {
 struct Bundle {
     authorities: Vec<CertificateDer<'static>>,
     inner: Arc<WebPkiServerVerifier>,
-    provider: Arc<CryptoProvider>,
 }
 
 impl Bundle {
@@ -125,11 +84,7 @@ impl Bundle {
         let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Self {
-            authorities,
-            inner,
-            provider: Arc::clone(provider),
-        })
+        Ok(Self { authorities, inner })
     }
 }
 
@@ -163,8 +118,7 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+        self.inner.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -173,13 +127,10 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        self.inner.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.inner.supported_verify_schemes()
     }
 }
