@@ -13,6 +13,8 @@
 //! * [`Backoff`]: waiting longer after each failure.
 //! * [`Jumps`]: a clock that runs, and jumps now and then.
 //! * [`Agenda`]: what the parts of a program wait for.
+//! * [`Rules`]: faults and the like, which strike by count and by chance.
+//! * [`credentials`]: what a Secret has for the registry of an image.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
@@ -20,22 +22,26 @@
 mod agenda;
 mod backoff;
 mod clock;
+mod credentials;
 mod events;
 mod jumps;
 mod lean;
 mod local;
 mod names;
 mod seed;
+mod strikes;
 pub mod timer;
 mod watch;
 
 pub use agenda::{Agenda, Desk, Due};
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use credentials::{Credential, credentials};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
 pub use jumps::{CannotJump, Jumps, Outside, RealSleep};
 pub use lean::LeanObject;
 pub use local::{LocalEvent, LocalObjects, ObjectClient};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
 pub use seed::{Random, Seed, hex};
+pub use strikes::{Frequency, RuleHandle, Rules, Strikes};
 pub use watch::{JsonChange, watch_json, watch_metadata};

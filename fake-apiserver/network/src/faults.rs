@@ -2,14 +2,15 @@
 //!
 //! Each has the two ends that it concerns. Chance is drawn from the cluster's seed. A connection that stands is not concerned.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{Random, Seed};
+use client_kit::{Frequency, RuleHandle, Rules, Seed, Strikes};
+use jiff::SignedDuration;
 use machinery::meta::{ObjectMeta as _, string_map};
+use serde::Deserialize;
 use shared_json::Value;
 
 /// The effect of a fault on a connection.
@@ -82,7 +83,8 @@ pub(crate) struct End {
 }
 
 /// A fault: an effect, and the connections that it has it on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
 #[must_use]
 pub struct Fault {
     effect: Effect,
@@ -90,9 +92,13 @@ pub struct Fault {
     to: Peer,
     both_ways: bool,
     port: Option<u16>,
-    skip: u32,
-    times: Option<u32>,
-    chance: f64,
+    frequency: Frequency,
+}
+
+impl Strikes for Fault {
+    fn frequency(&self) -> Frequency {
+        self.frequency
+    }
 }
 
 impl Fault {
@@ -104,9 +110,7 @@ impl Fault {
             to: Peer::Any,
             both_ways: false,
             port: None,
-            skip: 0,
-            times: None,
-            chance: 1.0,
+            frequency: Frequency::default(),
         }
     }
 
@@ -135,20 +139,20 @@ impl Fault {
     }
 
     /// Not of the first so many.
-    pub fn skip(mut self, count: u32) -> Self {
-        self.skip = count;
+    pub fn after(mut self, count: u32) -> Self {
+        self.frequency.skip = count;
         self
     }
 
     /// Of so many at most.
     pub fn times(mut self, count: u32) -> Self {
-        self.times = Some(count);
+        self.frequency.times = Some(count);
         self
     }
 
     /// Of this part of them (0 to 1).
     pub fn chance(mut self, chance: f64) -> Self {
-        self.chance = chance;
+        self.frequency.set_chance(chance);
         self
     }
 
@@ -161,33 +165,10 @@ impl Fault {
 
 /// The faults of one network. Clones are the same.
 #[derive(Clone)]
-pub struct Faults(Arc<Shared>);
+pub struct Faults(Rules<Fault>);
 
-struct Shared {
-    /// Where there are none, as nearly always, a connection pays for nothing but a look at this.
-    active: AtomicUsize,
-    inner: Mutex<Inner>,
-}
-
-struct Inner {
-    random: Random,
-    next: u64,
-    /// In the order in which they were added.
-    rules: BTreeMap<u64, Rule>,
-}
-
-struct Rule {
-    fault: Fault,
-    seen: u32,
-    struck: u32,
-}
-
-/// A fault that was added: says how often it has struck, and lifts it.
-#[derive(Clone)]
-pub struct FaultHandle {
-    faults: Faults,
-    number: u64,
-}
+/// A fault that was added: says how often it has struck connections, and lifts it.
+pub type FaultHandle = RuleHandle<Fault>;
 
 /// The combined effect of the faults on a connection.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -199,36 +180,12 @@ pub(crate) struct Fate {
 
 impl Faults {
     pub(crate) fn new(seed: Seed) -> Self {
-        Self(Arc::new(Shared {
-            active: AtomicUsize::new(0),
-            inner: Mutex::new(Inner {
-                random: seed.fork("faults").random(),
-                next: 0,
-                rules: BTreeMap::new(),
-            }),
-        }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(Rules::new(seed.fork("faults").random()))
     }
 
     /// Adds a fault. It concerns connections from now on.
     pub fn add(&self, fault: Fault) -> FaultHandle {
-        let mut inner = self.lock();
-        let number = inner.next;
-        inner.next += 1;
-        let rule = Rule {
-            fault,
-            seen: 0,
-            struck: 0,
-        };
-        inner.rules.insert(number, rule);
-        self.0.active.store(inner.rules.len(), Ordering::Release);
-        FaultHandle {
-            faults: self.clone(),
-            number,
-        }
+        self.0.add(fault)
     }
 
     /// Separates two peers: neither reaches the other, until the fault is lifted.
@@ -238,71 +195,110 @@ impl Faults {
 
     /// Lifts all of them.
     pub fn clear(&self) {
-        self.lock().rules.clear();
-        self.0.active.store(0, Ordering::Release);
+        self.0.clear();
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.0.active.load(Ordering::Acquire) == 0
+        self.0.is_empty()
     }
 
     /// The combined effect on a connection. Delays add up; of the others the first one counts.
     pub(crate) fn fate(&self, from: &End, to: &End, port: u16) -> Fate {
         let mut fate = Fate::default();
-        let mut inner = self.lock();
-        let Inner { random, rules, .. } = &mut *inner;
-        for rule in rules.values_mut() {
-            if !rule.fault.concerns(from, to, port) || !rule.strikes(random) {
-                continue;
-            }
-            match rule.fault.effect {
-                Effect::Delay(delay) => fate.delay += delay,
-                Effect::Refuse => {
-                    fate.refuses = true;
-                    break;
+        let concerned = |fault: &Fault| fault.concerns(from, to, port);
+        self.0.strike(concerned, |fault| {
+            match fault.effect {
+                Effect::Delay(delay) => {
+                    fate.delay += delay;
+                    return ControlFlow::Continue(());
                 }
-                Effect::Drop => {
-                    fate.drops = true;
-                    break;
-                }
+                Effect::Refuse => fate.refuses = true,
+                Effect::Drop => fate.drops = true,
             }
-        }
+            ControlFlow::Break(())
+        });
         fate
     }
 }
 
-impl Rule {
-    fn strikes(&mut self, random: &mut Random) -> bool {
-        self.seen = self.seen.saturating_add(1);
-        if self.seen <= self.fault.skip || self.fault.times.is_some_and(|times| self.struck >= times) {
-            return false;
-        }
-        // Of a million, so that no floating point number is compared.
-        let strikes = self.fault.chance >= 1.0 || random.below(1_000_000) < parts(self.fault.chance);
-        self.struck += u32::from(strikes);
-        strikes
+/// A fault as files have it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    from: Option<WrittenPeer>,
+    #[serde(default)]
+    to: Option<WrittenPeer>,
+    #[serde(default)]
+    both_ways: bool,
+    #[serde(default)]
+    port: Option<u16>,
+    #[serde(default)]
+    skip: u32,
+    #[serde(default)]
+    times: Option<u32>,
+    #[serde(default)]
+    chance: Option<f64>,
+    #[serde(rename = "do")]
+    effect: WrittenEffect,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum WrittenPeer {
+    Node(String),
+    Namespace(String),
+    Pod(String),
+    Label(String),
+    Address(IpAddr),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum WrittenEffect {
+    Refuse,
+    Delay(SignedDuration),
+    Drop,
+}
+
+impl TryFrom<WrittenPeer> for Peer {
+    type Error = String;
+
+    fn try_from(written: WrittenPeer) -> Result<Self, String> {
+        Ok(match written {
+            WrittenPeer::Node(name) => Self::Node(name),
+            WrittenPeer::Namespace(name) => Self::Namespace(name),
+            WrittenPeer::Pod(pod) => match pod.split_once('/') {
+                Some((namespace, name)) => Self::pod(namespace, name),
+                None => return Err(format!("a pod is NAMESPACE/NAME, not {pod:?}")),
+            },
+            WrittenPeer::Label(label) => match label.split_once('=') {
+                Some((key, value)) => Self::Label(key.to_owned(), value.to_owned()),
+                None => return Err(format!("a label is KEY=VALUE, not {label:?}")),
+            },
+            WrittenPeer::Address(address) => Self::Address(address),
+        })
     }
 }
 
-/// A chance in millionths.
-fn parts(chance: f64) -> u64 {
-    let millionths = (chance.clamp(0.0, 1.0) * 1_000_000.0).round();
-    // It is a whole number of at most a million.
-    format!("{millionths:.0}").parse().unwrap_or_default()
-}
+impl TryFrom<Written> for Fault {
+    type Error = String;
 
-impl FaultHandle {
-    /// How many connections it has struck.
-    #[must_use]
-    pub fn strikes(&self) -> u32 {
-        let inner = self.faults.lock();
-        inner.rules.get(&self.number).map_or(0, |rule| rule.struck)
-    }
-
-    /// Lifts it.
-    pub fn lift(&self) {
-        let mut inner = self.faults.lock();
-        inner.rules.remove(&self.number);
-        self.faults.0.active.store(inner.rules.len(), Ordering::Release);
+    fn try_from(written: Written) -> Result<Self, String> {
+        let peer = |written: Option<WrittenPeer>| written.map_or(Ok(Peer::Any), Peer::try_from);
+        Ok(Self {
+            effect: match written.effect {
+                WrittenEffect::Refuse => Effect::Refuse,
+                WrittenEffect::Drop => Effect::Drop,
+                WrittenEffect::Delay(delay) => Effect::Delay(
+                    Duration::try_from(delay).map_err(|_| "do.delay: must not be negative".to_owned())?,
+                ),
+            },
+            from: peer(written.from)?,
+            to: peer(written.to)?,
+            both_ways: written.both_ways,
+            port: written.port,
+            frequency: Frequency::written(written.skip, written.times, written.chance)?,
+        })
     }
 }

@@ -29,13 +29,13 @@ const ASKS: &str = "for i in 1 2 3 4 5 6; do curl -s -m 3 $WEB/hostname > /dev/n
 #[case::from_a_label(vec![Fault::new(Effect::Refuse).from(Peer::Label("app".to_owned(), "client".to_owned()))], "nnnnnn")]
 #[case::of_a_namespace(vec![Fault::new(Effect::Refuse).to(Peer::Namespace("other".to_owned()))], "yyyyyy")]
 #[case::times(vec![Fault::new(Effect::Refuse).times(2)], "nnyyyy")]
-#[case::skip(vec![Fault::new(Effect::Refuse).skip(3).times(1)], "yyynyy")]
+#[case::skip(vec![Fault::new(Effect::Refuse).after(3).times(1)], "yyynyy")]
 #[case::port(vec![Fault::new(Effect::Refuse).port(80)], "nnnnnn")]
 #[case::another_port(vec![Fault::new(Effect::Refuse).port(81)], "yyyyyy")]
 #[case::dropped(vec![Fault::new(Effect::Drop).times(1)], "nyyyyy")]
 #[case::late(vec![Fault::new(Effect::Delay(Duration::from_secs(2)))], "yyyyyy")]
 #[case::too_late(vec![Fault::new(Effect::Delay(Duration::from_secs(4)))], "nnnnnn")]
-#[case::late_twice(vec![Fault::new(Effect::Delay(Duration::from_secs(2))), Fault::new(Effect::Delay(Duration::from_secs(2))).skip(5)], "yyyyyn")]
+#[case::late_twice(vec![Fault::new(Effect::Delay(Duration::from_secs(2))), Fault::new(Effect::Delay(Duration::from_secs(2))).after(5)], "yyyyyn")]
 fn struck(#[case] faults: Vec<Fault>, #[case] expected: &str) {
     simulate(move || async move {
         let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");

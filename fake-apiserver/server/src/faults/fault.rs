@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use client_kit::{Frequency, Strikes};
 use http::StatusCode;
 use jiff::SignedDuration;
 use machinery::status::ApiError;
 use serde::Deserialize;
 use shared_json::json;
 
-use super::{PPM, Requests};
+use super::Requests;
 use crate::message::request::ResourceRequest;
 
 /// A fault: the requests that it concerns, how often, and its effect.
@@ -36,14 +37,15 @@ pub struct Fault {
     pub name: String,
     /// The requests that it concerns.
     pub requests: Requests,
-    /// The first so many that it concerns go well.
-    pub skip: u32,
-    /// It strikes no more often than this; without it, for ever.
-    pub times: Option<u32>,
-    /// The chance, in millionths, that it strikes a request that it concerns.
-    pub(super) chance_ppm: u32,
+    frequency: Frequency,
     /// The effect.
     pub effect: Effect,
+}
+
+impl Strikes for Fault {
+    fn frequency(&self) -> Frequency {
+        self.frequency
+    }
 }
 
 /// The effect on a request, or on an event of a watch.
@@ -197,9 +199,7 @@ impl Fault {
         Self {
             name: String::new(),
             requests: Requests::all(),
-            skip: 0,
-            times: None,
-            chance_ppm: PPM,
+            frequency: Frequency::default(),
             effect,
         }
     }
@@ -221,24 +221,21 @@ impl Fault {
     /// The first `count` that it concerns go well.
     #[must_use]
     pub fn after(mut self, count: u32) -> Self {
-        self.skip = count;
+        self.frequency.skip = count;
         self
     }
 
     /// It strikes no more often than this.
     #[must_use]
     pub fn times(mut self, count: u32) -> Self {
-        self.times = Some(count);
+        self.frequency.times = Some(count);
         self
     }
 
     /// It strikes with this chance, from 0 to 1, drawn from the server's seed.
     #[must_use]
     pub fn chance(mut self, chance: f64) -> Self {
-        // Between 0 and a million, so that nothing is cut off.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let ppm = (chance.clamp(0.0, 1.0) * f64::from(PPM)).round() as u32;
-        self.chance_ppm = ppm;
+        self.frequency.set_chance(chance);
         self
     }
 
@@ -254,7 +251,7 @@ impl Fault {
 /// An invalid list of faults: the place and the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("read the faults: {0}")]
-pub struct FaultFileError(String);
+pub struct FaultFileError(pub(super) String);
 
 /// A fault as files have it.
 #[derive(Deserialize)]
@@ -305,24 +302,16 @@ impl TryFrom<Written> for Fault {
         if let Some(mistake) = written.on.mistake() {
             return Err(mistake);
         }
-        if written
-            .chance
-            .is_some_and(|chance| !(0.0..=1.0).contains(&chance))
-        {
-            return Err("chance: must be between 0 and 1".to_owned());
-        }
         let effect = written.effect.effect()?;
         if !effect.is_of_events() && !written.on.events.is_empty() {
             return Err("on.events: what happens to a request has no events".to_owned());
         }
-        let fault = Self {
+        Ok(Self {
             name: written.name,
             requests: written.on,
-            skip: written.skip,
-            times: written.times,
-            ..Self::new(effect)
-        };
-        Ok(fault.chance(written.chance.unwrap_or(1.0)))
+            frequency: Frequency::written(written.skip, written.times, written.chance)?,
+            effect,
+        })
     }
 }
 

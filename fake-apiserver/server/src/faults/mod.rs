@@ -7,18 +7,17 @@
 //! [`Effect::DropEvents`] and [`Effect::Refuse`].
 
 mod fault;
+mod file;
 mod glob;
 mod requests;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use client_kit::{Random, Seed};
-use tokio::time::Instant;
+use client_kit::{RuleHandle, Rules, Seed};
 
 pub use fault::{Effect, Fault, FaultFileError, Refusal};
+pub use file::FaultFile;
 use machinery::status::ApiError;
 pub use requests::Requests;
 use store::ObjectKey;
@@ -27,37 +26,10 @@ use crate::message::request::ResourceRequest;
 
 /// The faults of one server. Clones are the same.
 #[derive(Clone)]
-pub struct Faults(Arc<Shared>);
+pub struct Faults(Rules<Fault>);
 
-struct Shared {
-    /// How many there are: where there are none, as nearly always, a request pays for nothing but a look at this.
-    active: AtomicUsize,
-    inner: Mutex<Inner>,
-}
-
-struct Inner {
-    random: Random,
-    next: u64,
-    /// In the order in which they were added.
-    rules: BTreeMap<u64, Rule>,
-}
-
-struct Rule {
-    fault: Fault,
-    /// How many requests, or events, it has concerned.
-    seen: u32,
-    /// How many of them it has struck.
-    struck: u32,
-    /// When it struck the newest of them.
-    moments: VecDeque<Instant>,
-}
-
-/// A fault that was added: says how often it has struck, and lifts it.
-#[derive(Clone)]
-pub struct FaultHandle {
-    faults: Faults,
-    number: u64,
-}
+/// A fault that was added: says how often it has struck requests or events, and lifts it.
+pub type FaultHandle = RuleHandle<Fault>;
 
 /// The combined effect of the faults on a request.
 #[derive(Debug, Default)]
@@ -92,171 +64,82 @@ pub(crate) struct Asked<'a> {
 impl Faults {
     /// No faults yet. Chance is drawn from `seed`.
     pub(crate) fn new(seed: Seed) -> Self {
-        Self(Arc::new(Shared {
-            active: AtomicUsize::new(0),
-            inner: Mutex::new(Inner {
-                random: seed.fork("faults").random(),
-                next: 0,
-                rules: BTreeMap::new(),
-            }),
-        }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(Rules::new(seed.fork("faults").random()))
     }
 
     /// Adds a fault. It concerns requests from now on, and the next events of the open watches.
     pub fn add(&self, fault: Fault) -> FaultHandle {
-        let mut inner = self.lock();
-        let number = inner.next;
-        inner.next += 1;
-        let rule = Rule {
-            fault,
-            seen: 0,
-            struck: 0,
-            moments: VecDeque::new(),
-        };
-        inner.rules.insert(number, rule);
-        self.0.active.store(inner.rules.len(), Ordering::Release);
-        FaultHandle {
-            faults: self.clone(),
-            number,
-        }
+        self.0.add(fault)
     }
 
     /// Lifts all of them.
     pub fn clear(&self) {
-        self.lock().rules.clear();
-        self.0.active.store(0, Ordering::Release);
+        self.0.clear();
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.0.active.load(Ordering::Acquire) == 0
+        self.0.is_empty()
     }
 
     /// The combined effect on a request. Delays add up; of refusals and lost answers the first one counts.
     pub(crate) fn of_request(&self, asked: &Asked<'_>) -> Fate {
         let mut fate = Fate::default();
-        if self.is_idle() {
-            return fate;
-        }
-        let mut inner = self.lock();
-        let Inner { random, rules, .. } = &mut *inner;
-        for rule in rules.values_mut() {
-            if rule.fault.effect.is_of_events() || !rule.fault.requests.concerns(asked) {
-                continue;
-            }
-            if !rule.strikes(random) {
-                continue;
-            }
+        let concerned = |fault: &Fault| !fault.effect.is_of_events() && fault.requests.concerns(asked);
+        self.0.strike(concerned, |fault| {
             tracing::debug!(
-                fault = rule.fault.name,
+                fault = fault.name,
                 verb = asked.request.verb.as_str(),
                 resource = asked.request.resource,
                 name = asked.request.name,
                 "fault"
             );
-            match &rule.fault.effect {
+            match &fault.effect {
                 Effect::Delay(delay) => fate.delay += *delay,
                 Effect::Refuse(refusal) => {
                     fate.refusal = Some(refusal.error(asked.request));
-                    break;
+                    return ControlFlow::Break(());
                 }
                 Effect::LoseAnswer => {
                     fate.lose_answer = true;
-                    break;
+                    return ControlFlow::Break(());
                 }
                 _ => {}
             }
-        }
+            ControlFlow::Continue(())
+        });
         fate
     }
 
     /// The combined effect on an event that a watch is about to send.
     pub(crate) fn of_event(&self, watch: &Asked<'_>, kind: &str, key: &ObjectKey) -> EventFate {
         let mut late = Duration::ZERO;
-        if self.is_idle() {
-            return EventFate::Sent(late);
-        }
-        let mut inner = self.lock();
-        let Inner { random, rules, .. } = &mut *inner;
-        for rule in rules.values_mut() {
-            let concerned = rule.fault.effect.is_of_events()
-                && rule.fault.requests.concerns_event(watch, kind, key)
-                && rule.strikes(random);
-            if !concerned {
-                continue;
-            }
+        let mut end = None;
+        let concerned =
+            |fault: &Fault| fault.effect.is_of_events() && fault.requests.concerns_event(watch, kind, key);
+        self.0.strike(concerned, |fault| {
             tracing::debug!(
-                fault = rule.fault.name,
+                fault = fault.name,
                 kind,
                 name = key.name.as_str(),
                 watcher = watch.user_agent,
                 "fault"
             );
-            match &rule.fault.effect {
-                Effect::DelayEvents(delay) => late += *delay,
-                Effect::DropEvents => return EventFate::Dropped,
-                Effect::EndWatch => return EventFate::Ended,
-                Effect::ExpireWatch => return EventFate::Expired,
-                _ => {}
+            end = match &fault.effect {
+                Effect::DelayEvents(delay) => {
+                    late += *delay;
+                    None
+                }
+                Effect::DropEvents => Some(EventFate::Dropped),
+                Effect::EndWatch => Some(EventFate::Ended),
+                Effect::ExpireWatch => Some(EventFate::Expired),
+                Effect::Refuse(_) | Effect::LoseAnswer | Effect::Delay(_) => None,
+            };
+            match end {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
             }
-        }
-        EventFate::Sent(late)
-    }
-}
-
-impl Rule {
-    /// Whether it strikes a request that it concerns: by its start, its limit, and its chance.
-    fn strikes(&mut self, random: &mut Random) -> bool {
-        let spent = self.fault.times.is_some_and(|times| self.struck >= times);
-        if spent {
-            return false;
-        }
-        self.seen = self.seen.saturating_add(1);
-        if self.seen <= self.fault.skip {
-            return false;
-        }
-        if self.fault.chance_ppm < PPM && random.below(u64::from(PPM)) >= u64::from(self.fault.chance_ppm) {
-            return false;
-        }
-        self.struck = self.struck.saturating_add(1);
-        if self.moments.len() == MOMENTS_KEPT {
-            self.moments.pop_front();
-        }
-        self.moments.push_back(Instant::now());
-        true
-    }
-}
-
-/// So many strikes are remembered with their moments.
-const MOMENTS_KEPT: usize = 1024;
-/// Chances are counted in millionths.
-const PPM: u32 = 1_000_000;
-
-impl FaultHandle {
-    /// How many requests, or events, it has struck; 0 once it is lifted.
-    #[must_use]
-    pub fn strikes(&self) -> u32 {
-        let inner = self.faults.lock();
-        inner.rules.get(&self.number).map_or(0, |rule| rule.struck)
-    }
-
-    /// When it struck, for the newest 1,024 strikes: in a simulation, moments of virtual time. Nothing once it is lifted.
-    #[must_use]
-    pub fn struck_at(&self) -> Vec<Instant> {
-        let inner = self.faults.lock();
-        let rule = inner.rules.get(&self.number);
-        rule.map(|rule| rule.moments.iter().copied().collect())
-            .unwrap_or_default()
-    }
-
-    /// Lifts the fault. Dropping the handle does not.
-    pub fn lift(&self) {
-        let mut inner = self.faults.lock();
-        inner.rules.remove(&self.number);
-        self.faults.0.active.store(inner.rules.len(), Ordering::Release);
+        });
+        end.unwrap_or(EventFate::Sent(late))
     }
 }
 
