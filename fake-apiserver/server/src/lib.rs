@@ -29,6 +29,7 @@ mod local_webhook;
 mod message;
 mod openapi;
 mod pages;
+mod passed_upgrade;
 mod request_counts;
 mod resources;
 mod rest;

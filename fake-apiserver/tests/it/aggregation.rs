@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use http::{Request, Response};
 use rstest::rstest;
 use shared_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -21,7 +21,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
 
-use crate::support::{request, simulate};
+use crate::support::{head_of_request, repeat, repeated, request, simulate};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -329,14 +329,11 @@ async fn serve(name: &str, authority_pem: &str) -> (u16, String) {
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                match stream.read_u8().await {
-                    Ok(byte) => head.push(byte),
-                    Err(_) => break,
-                }
+            let head = head_of_request(&mut stream).await;
+            if head.contains("upgrade: repeat") {
+                tokio::spawn(async move { repeat(&mut stream).await });
+                continue;
             }
-            let head = String::from_utf8_lossy(&head).into_owned();
             let path = head.split(' ').nth(1).unwrap_or_default();
             let (code, value) = answer(path);
             let text = value.to_string();
@@ -395,6 +392,11 @@ async fn a_server_that_a_pod_stands_for(
     let asked = Request::get(path).body(Vec::new()).expect("a request");
     let list = cluster.client().request::<Value>(asked).await;
     assert_eq!(list.is_ok(), reason == "Passed", "{list:?}");
+    let expected = match reason {
+        "Passed" => (101, "repeat".to_owned(), "hello".to_owned()),
+        _ => (503, String::new(), String::new()),
+    };
+    assert_eq!(repeated(&cluster, &format!("{path}/t/log")).await, expected);
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let (_, map) = request(&cluster, "GET", map, &Value::Null).await;
     assert_eq!(

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
+use fake_apiserver::nodes::Container;
 use rstest::rstest;
 use shared_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::network_rows::{create, pod, service};
-use crate::support::{exchange, simulate};
+use crate::support::{exchange, head_of_request, repeat, repeated, simulate};
 
 const IMAGE: &str = "registry.k8s.io/e2e-test-images/agnhost:2.56";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -96,12 +98,58 @@ fn refused(#[case] path: &str, #[case] code: u16, #[case] expected: &str) {
     });
 }
 
+/// A program that speaks another protocol on each connection, if it is asked to.
+async fn repeats(container: Container) -> i32 {
+    let Some(mut listener) = container.listen(80) else {
+        return 1;
+    };
+    while let Some(mut connection) = listener.accept().await {
+        let head = head_of_request(&mut connection.stream).await;
+        tokio::spawn(async move {
+            match head.contains("upgrade: repeat") && head.starts_with("GET /repeat ") {
+                true => repeat(&mut connection.stream).await,
+                false => {
+                    let refusal = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+                    connection.stream.write_all(refusal).await
+                }
+            }
+        });
+    }
+    0
+}
+
+#[rstest]
+#[case::pod("pods/web", "repeat", (101, "repeat", "hello"))]
+#[case::service("services/web:8000", "repeat", (101, "repeat", "hello"))]
+#[case::refused("pods/web", "nosuch", (404, "", ""))]
+fn protocols_change(#[case] place: &str, #[case] path: &str, #[case] expected: (u16, &str, &str)) {
+    simulate(move || async move {
+        let builder = Cluster::builder()
+            .nodes(1)
+            .program("example.com/repeats", repeats);
+        let cluster = builder.start().await.expect("a cluster");
+        let container =
+            json!({"name": "c", "image": "example.com/repeats:1", "ports": [{"containerPort": 80}]});
+        create(&cluster, &pod("web", container)).await;
+        let ports = json!([{"port": 8000, "targetPort": 80}]);
+        create(
+            &cluster,
+            &service("web", json!({"selector": {"app": "web"}, "ports": ports})),
+        )
+        .await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let path = format!("/api/v1/namespaces/default/{place}/proxy/{path}");
+        let (code, protocol, heard) = repeated(&cluster, &path).await;
+        assert_eq!((code, protocol.as_str(), heard.as_str()), expected);
+    });
+}
+
 /// A connection that is forwarded reaches a program that listens.
 #[test]
 fn forwarded_ports_reach_the_program() {
     use k8s_openapi::api::core::v1::Pod;
     use kube::api::Api;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::io::AsyncReadExt as _;
     simulate(|| async {
         let cluster = cluster().await;
         let pods: Api<Pod> = Api::default_namespaced(cluster.client());

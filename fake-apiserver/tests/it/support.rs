@@ -2,6 +2,7 @@
 
 use fake_apiserver::Cluster;
 use shared_json::{Array, Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Runs a test's body on a paused clock in a fresh thread whose entropy is seeded.
 pub(crate) fn simulate<F>(body: impl FnOnce() -> F + Send)
@@ -46,6 +47,59 @@ pub(crate) async fn send(
 ) -> (u16, Value) {
     let (code, text) = exchange(cluster, method, path, content_type, body).await;
     (code, shared_json::from_str(&text).unwrap_or_default())
+}
+
+/// Asks for the protocol `repeat`, and says a word once it is spoken: the answer's status code and protocol, and what comes back.
+pub(crate) async fn repeated(cluster: &Cluster, path: &str) -> (u16, String, String) {
+    let asked = http::Request::get(path)
+        .header("connection", "Upgrade")
+        .header("upgrade", "repeat")
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .expect("a request");
+    let Ok(mut answer) = tower::ServiceExt::oneshot(cluster.server().clone(), asked).await;
+    let protocol = answer
+        .headers()
+        .get("upgrade")
+        .and_then(|value| value.to_str().ok());
+    let (code, protocol) = (answer.status().as_u16(), protocol.unwrap_or_default().to_owned());
+    let mut heard = [0; 5];
+    if code == 101 {
+        let upgraded = hyper::upgrade::on(&mut answer).await.expect("a connection");
+        let mut stream = hyper_util::rt::TokioIo::new(upgraded);
+        stream.write_all(b"hello").await.expect("to write");
+        stream.read_exact(&mut heard).await.expect("to read");
+    }
+    (
+        code,
+        protocol,
+        String::from_utf8_lossy(&heard).trim_matches('\0').to_owned(),
+    )
+}
+
+/// Speaks the protocol `repeat` on a connection whose request has been read up to its empty line: what comes goes back.
+pub(crate) async fn repeat(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
+    let head = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: repeat\r\n\r\n";
+    stream.write_all(head).await?;
+    let mut heard = [0; 64];
+    loop {
+        let count = stream.read(&mut heard).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        stream.write_all(&heard[..count]).await?;
+    }
+}
+
+/// The head of a request, up to its empty line.
+pub(crate) async fn head_of_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => break,
+        }
+    }
+    String::from_utf8_lossy(&head).into_owned()
 }
 
 /// Plays requests against a fresh cluster and checks each answer. A step is an object:

@@ -6,12 +6,14 @@ use futures::StreamExt as _;
 use http::header::HOST;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full, Limited};
+use hyper::upgrade::OnUpgrade;
 use network::Network;
 use store::Store;
 
 use super::Aggregation;
 use super::api_service::ApiService;
 use crate::message::body::ResponseBody;
+use crate::passed_upgrade;
 use crate::webhook_client::{Failure, Trust, client_config, connect, inside, target};
 
 /// The largest description of a server that is read: 16 MiB.
@@ -39,7 +41,8 @@ pub(crate) struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    /// Sends a request to the server of an APIService. The body of the answer comes as the server sends it.
+    /// Sends a request to the server of an APIService. The body of the answer comes as the server sends it. If the server changes
+    /// the protocol, the client's connection is joined to the server's.
     ///
     /// # Errors
     /// If the Service has no address, or nothing answers there.
@@ -47,6 +50,7 @@ impl Ways<'_> {
         &self,
         to: &ApiService,
         mut request: Request<Bytes>,
+        client: Option<OnUpgrade>,
     ) -> Result<Response<ResponseBody>, Unanswered> {
         let service = &to.service;
         if let Some(extension) = self.aggregation.extension(&service.namespace, &service.name) {
@@ -70,7 +74,10 @@ impl Ways<'_> {
             request.headers_mut().insert(HOST, host);
         }
         let answer = sender.send_request(request.map(Full::new)).await;
-        let answer = answer.map_err(|error| Unanswered::Broken(error.to_string()))?;
+        let mut answer = answer.map_err(|error| Unanswered::Broken(error.to_string()))?;
+        if let Some(joined) = passed_upgrade::joined(client, &mut answer) {
+            return Ok(joined);
+        }
         Ok(answer.map(|body| {
             let frames = BodyStream::new(body).filter_map(move |frame| {
                 // The connection lasts as long as the answer.
@@ -87,7 +94,7 @@ impl Ways<'_> {
         let broken = |why: &dyn std::fmt::Display| Unanswered::Broken(why.to_string());
         let request = Request::get(path).header("accept", "application/json");
         let request = request.body(Bytes::new()).map_err(|error| broken(&error))?;
-        let (head, body) = self.send(to, request).await?.into_parts();
+        let (head, body) = self.send(to, request, None).await?.into_parts();
         let body = Limited::new(body, DESCRIPTION_BYTES_MAX).collect().await;
         let body = body.map_err(|error| broken(&error))?.to_bytes();
         Ok(Response::from_parts(head, body))

@@ -6,12 +6,14 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
 use machinery::user::User;
 
 use super::api_service::ApiService;
 use super::backend::Ways;
 use crate::message::body::ResponseBody;
 use crate::message::respond;
+use crate::passed_upgrade;
 
 /// Headers that concern one connection only.
 const OF_A_CONNECTION: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
@@ -25,26 +27,27 @@ pub(crate) struct Asker<'a> {
     pub head: &'a Parts,
     pub user: &'a User,
     pub body: Bytes,
+    /// The client's connection, if it can change its protocol.
+    pub upgrade: Option<OnUpgrade>,
 }
 
 /// Passes a request on. `is_available` is whether the server has answered when it was asked last.
 pub(crate) async fn forward(
     ways: Ways<'_>,
     (to, is_available): &(ApiService, bool),
-    asker: Asker<'_>,
+    mut asker: Asker<'_>,
 ) -> Response<ResponseBody> {
     if !is_available {
         return unavailable("service unavailable");
     }
-    if asker.head.headers.contains_key(UPGRADE) {
-        return unavailable("connections are not passed on to other API servers");
-    }
+    let upgrade = asker.upgrade.take();
     let Ok(request) = request(asker) else {
         return unavailable("the request cannot be passed on");
     };
-    match ways.send(to, request).await {
+    match ways.send(to, request, upgrade).await {
         Err(super::backend::Unanswered::NoAddress(_)) => unavailable("service unavailable"),
         Err(broken) => unavailable(&broken.to_string()),
+        Ok(joined) if joined.status() == StatusCode::SWITCHING_PROTOCOLS => joined,
         Ok(mut answer) => {
             for name in &OF_A_CONNECTION {
                 answer.headers_mut().remove(name);
@@ -61,7 +64,7 @@ fn unavailable(why: &str) -> Response<ResponseBody> {
 }
 
 fn request(asker: Asker<'_>) -> Result<Request<Bytes>, http::Error> {
-    let Asker { head, user, body } = asker;
+    let Asker { head, user, body, .. } = asker;
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut request = Request::builder()
         .method(head.method.clone())
@@ -72,6 +75,9 @@ fn request(asker: Asker<'_>) -> Result<Request<Bytes>, http::Error> {
         if is_passed_on(name) {
             headers.append(name.clone(), value.clone());
         }
+    }
+    if passed_upgrade::asks(&head.headers) {
+        passed_upgrade::ask(&head.headers, headers);
     }
     write_user(user, headers);
     Ok(request)
@@ -131,44 +137,11 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn connections_are_refused() {
-        let object = shared_json::json!({
-            "metadata": {"name": "v1.g"},
-            "spec": {"group": "g", "version": "v1", "service": {"namespace": "n", "name": "s"}},
-            "status": {"conditions": [{"type": "Available", "status": "True"}]},
-        });
-        let store = store::Store::new();
-        let table = super::super::api_service::table();
-        let key = store::ObjectKey::new("", "v1.g");
-        store
-            .commit(&table, &key, None, store::Change::Put(object))
-            .expect("stored");
-        let path = "/apis/g/v1/namespaces/n/things/t/exec";
-        let found = super::super::of_path(&store, path, |_| false).expect("an APIService");
-        let incoming = Request::get(path).header("upgrade", "websocket").body(());
-        let (head, ()) = incoming.expect("a request").into_parts();
-        let asker = Asker {
-            head: &head,
-            user: &User::default(),
-            body: Bytes::new(),
-        };
-        let ways = Ways {
-            store: &store,
-            aggregation: &crate::aggregation::Aggregation::default(),
-            jumps: &client_kit::Jumps::default(),
-            network: None,
-        };
-        assert_eq!(
-            forward(ways, &found, asker).await.status(),
-            StatusCode::SERVICE_UNAVAILABLE
-        );
-    }
-
     #[rstest]
     #[case(&[("authorization", "Bearer t"), ("accept", "a/b")], &["accept: a/b"])]
     #[case(&[("x-remote-user", "root"), ("x-remote-extra-a", "b"), ("x-other", "c")], &["x-other: c"])]
     #[case(&[("impersonate-user", "root"), ("connection", "close"), ("content-length", "7")], &[])]
+    #[case(&[("connection", "upgrade"), ("upgrade", "websocket")], &["connection: Upgrade", "upgrade: websocket"])]
     fn headers_of_the_client(#[case] given: &[(&str, &str)], #[case] expected: &[&str]) {
         let mut incoming = Request::get("/apis/g/v1/things?watch=1");
         for (name, value) in given {
@@ -185,6 +158,7 @@ mod tests {
             head: &head,
             user: &user,
             body: Bytes::new(),
+            upgrade: None,
         };
         let request = request(asker).expect("a request");
         assert_eq!(request.uri(), "/apis/g/v1/things?watch=1");

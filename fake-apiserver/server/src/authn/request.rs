@@ -9,6 +9,7 @@ use machinery::status::ApiError;
 use machinery::user::{AUTHENTICATED, User};
 
 use super::service_account::{self, groups_of, known, unauthorized};
+use super::websocket_token;
 use crate::message::params::unescape_path;
 use crate::server::ServerState;
 use crate::tokens::ISSUER;
@@ -47,6 +48,11 @@ pub(crate) fn authenticate(
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
         _ => "",
     };
+    let offered = match token {
+        "" => websocket_token::token(headers)?,
+        _ => None,
+    };
+    let token = offered.as_deref().unwrap_or(token);
     if token.is_empty() {
         return Ok(if peer.trusted { User::master() } else { anonymous() });
     }

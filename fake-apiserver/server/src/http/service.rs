@@ -182,6 +182,7 @@ async fn handle(
             head,
             user: &user,
             body: Bytes::copy_from_slice(&body),
+            upgrade,
         };
         let answer = aggregation::forward(ways(&server), &found, asker).await;
         return if fate.lose_answer {

@@ -414,7 +414,8 @@ pub(crate) async fn connect(
         .await
         .map_err(|error| Failure::Transport(error.to_string()))?;
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        // A server that is asked for another protocol may change it.
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to a webhook has ended");
         }
     });

@@ -11,7 +11,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use crate::authn::websocket_token;
 use crate::message::body::ResponseBody;
+use crate::passed_upgrade;
 
 /// The header by which SPDY clients and servers negotiate the protocol of the streams.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
@@ -90,9 +92,7 @@ impl Protocol {
     /// # Errors
     /// 400 if they ask for none that is known.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let asks = words(headers, &CONNECTION)
-            .iter()
-            .any(|word| word.eq_ignore_ascii_case("upgrade"));
+        let asks = passed_upgrade::asks(headers);
         let wanted = words(headers, &UPGRADE);
         let is = |name: &str| wanted.iter().any(|word| word.eq_ignore_ascii_case(name));
         if asks && is("websocket") {
@@ -102,7 +102,7 @@ impl Protocol {
                 .unwrap_or_default();
             return Ok(Self::WebSocket {
                 key: key.to_owned(),
-                offered: words(headers, &SEC_WEBSOCKET_PROTOCOL),
+                offered: websocket_token::protocols(headers).map(str::to_owned).collect(),
             });
         }
         if asks && is(SPDY) {

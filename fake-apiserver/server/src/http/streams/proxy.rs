@@ -19,12 +19,13 @@ use super::place::{place, unavailable};
 use super::{Head, rewrite};
 use crate::context::Context;
 use crate::message::body::ResponseBody;
+use crate::passed_upgrade;
 
 /// The largest page whose links are rewritten.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// Passes a request on, and its answer back.
-pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<ResponseBody>, ApiError> {
+pub(super) async fn answer(context: &Context, mut head: Head) -> Result<Response<ResponseBody>, ApiError> {
     let place = place(context)?;
     let (prefix, rest) = split_path(context, &head.path);
     // A page at the root needs a path under which its relative links are found.
@@ -46,7 +47,10 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
         stream = encrypted.map_err(not_so)?;
     }
     let request = request(context, &head, place.to, rest).map_err(&unreachable)?;
-    let answer = exchange(stream, request).await.map_err(unreachable)?;
+    let mut answer = exchange(stream, request).await.map_err(unreachable)?;
+    if let Some(joined) = passed_upgrade::joined(head.upgrade.take(), &mut answer) {
+        return Ok(joined);
+    }
     passed_back(answer, &prefix).await
 }
 
@@ -61,7 +65,7 @@ async fn exchange(
     };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a passed-on connection has ended");
         }
     });
@@ -145,6 +149,9 @@ fn request(
         CONTENT_LENGTH,
     ] {
         headers.remove(name);
+    }
+    if passed_upgrade::asks(&head.headers) {
+        passed_upgrade::ask(&head.headers, &mut headers);
     }
     let host = HeaderValue::from_str(&to.to_string()).map_err(|error| error.to_string())?;
     let asked = headers.insert(HOST, host);
