@@ -8,10 +8,12 @@ use kube_cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use super::objects::parts;
 
 /// The stand-ins, and the characters for which they stand.
-const STAND_INS: [(char, &str); 4] = [
+const STAND_INS: [(char, &str); 5] = [
     ('\u{10fff0}', "'"),
     ('\u{10fff1}', "\""),
     ('\u{10fff2}', "\\"),
+    // A line's end in bytes of triple quotes.
+    ('\u{10fff4}', "\n"),
     // The backslash of an escape that is none any more.
     ('\u{10fff3}', ""),
 ];
@@ -19,6 +21,9 @@ const NOTHING: char = '\u{10fff3}';
 
 /// The words before a quote that make a literal one without escapes, in any case.
 const RAW: [&str; 3] = ["r", "br", "rb"];
+
+/// The words before a quote that make a literal bytes, in any case.
+const BYTES: [&str; 3] = ["b", "br", "rb"];
 
 fn stand_in(c: char) -> Option<char> {
     let mut all = STAND_INS.iter();
@@ -41,9 +46,7 @@ pub(super) fn mask(text: &str) -> Option<String> {
         let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(length);
         let taken = if after.starts_with(['\'', '"']) {
-            let raw = RAW.iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
-            out.push_str(word);
-            length + mask_literal(after, raw, &mut out)?
+            length + mask_literal(word, after, &mut out)?
         } else if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
             out.push_str(rest.get(..end)?);
@@ -58,8 +61,11 @@ pub(super) fn mask(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Copies a literal; gives its length. None for one that has no end.
-fn mask_literal(text: &str, raw: bool, out: &mut String) -> Option<usize> {
+/// Copies a literal and the word before it; gives the length without the word. None for one that has no end.
+///
+/// The parser knows no bytes in triple quotes: they get simple ones, and spaces in place of the others.
+fn mask_literal(word: &str, text: &str, out: &mut String) -> Option<usize> {
+    let is = |words: &[&str]| words.iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
     let quote = text.get(..1)?;
     let triple = quote.repeat(3);
     let mark = if text.starts_with(&triple) {
@@ -67,12 +73,19 @@ fn mask_literal(text: &str, raw: bool, out: &mut String) -> Option<usize> {
     } else {
         quote
     };
-    out.push_str(mark);
+    let (raw, simple) = (is(&RAW), is(&BYTES) && mark.len() > 1);
+    match simple {
+        true => out.extend(["  ", word, quote]),
+        false => out.extend([word, mark]),
+    }
     let mut at = mark.len();
     loop {
         let rest = text.get(at..)?;
         if rest.starts_with(mark) {
-            out.push_str(mark);
+            match simple {
+                true => out.extend([quote, "  "]),
+                false => out.push_str(mark),
+            }
             return Some(at + mark.len());
         }
         let mut characters = rest.chars();
@@ -80,7 +93,8 @@ fn mask_literal(text: &str, raw: bool, out: &mut String) -> Option<usize> {
         at += c.len_utf8();
         if c != '\\' || raw {
             // A quote of the other kind is read as it is.
-            out.push(stand_in(c).unwrap_or(c));
+            let kept = c == '\n' && !simple;
+            out.push(stand_in(c).filter(|_| !kept).unwrap_or(c));
             continue;
         }
         let escaped = characters.next()?;
@@ -168,6 +182,15 @@ mod tests {
 b'''"#,
         "a\nb"
     )]
+    #[case(r#"string(b'''it's''')"#, "it's")]
+    #[case(r#"string(B"""say "a".""" + b'')"#, "say \"a\".")]
+    #[case(r#"string(br'''a\n'b''')"#, "a\\n'b")]
+    #[case(
+        r#"string(b"""a
+b""")"#,
+        "a\nb"
+    )]
+    #[case(r#"string(b'''\'\101''')"#, "'A")]
     fn literals(#[case] text: &str, #[case] expected: &str) {
         let read = Expression::read(text).expect("an expression");
         let value = read.value(&Scope::new(), &[]).expect("a value");

@@ -282,6 +282,16 @@ mod tests {
         assert_eq!(value(parse_untyped(text)), shared_json::json!({"a": {"y": 2}}));
     }
 
+    #[rstest]
+    #[case(127, true)]
+    #[case(128, false)]
+    fn levels(#[case] count: usize, #[case] is_read: bool) {
+        let text = ["[".repeat(count), "]".repeat(count)].concat();
+        let read = parse(text.as_bytes()).map(|document| document.duplicates);
+        assert_eq!(read.is_ok(), is_read, "{read:?}");
+        assert!(is_read || read.is_err_and(|error| error.starts_with("recursion limit exceeded")));
+    }
+
     #[test]
     fn fields_are_named_in_their_order() {
         let paths = order(br#"{"z": [{"y": 1}], "a": {"c": 2, "b": null}}"#);
