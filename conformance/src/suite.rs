@@ -484,7 +484,7 @@ fn judges(options: &SuiteOptions, scenario: &Scenario) -> Result<Vec<Judge>, Err
     let mut judges = Vec::new();
     for (name, names) in &scenario.extras.recordings {
         let recording = Recording::read(&options.recordings, &options.recordings.join(name))?;
-        judges.push(Judge::new(&recording, names));
+        judges.push(Judge::new(scenario, &recording, names));
     }
     Ok(judges)
 }

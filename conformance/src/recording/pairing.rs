@@ -113,6 +113,14 @@ impl Mentions {
 /// The recording's names of a run's pods and revisions, where they differ from the run's.
 #[must_use]
 pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
+    let mut out = pair_pods(recording, run, roles);
+    out.extend(revisions::pair(&recording.name, &recording.history, run));
+    out
+}
+
+/// The recording's names of a run's pods, where they differ from the run's.
+#[must_use]
+pub fn pair_pods(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
     let cast = roles.ours();
     let playing: BTreeSet<&String> = cast.values().collect();
     let (recorded_mentions, run_mentions) = (Mentions::of(&recording.history), Mentions::of(run));
@@ -130,7 +138,6 @@ pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<St
         .filter(|(theirs, ours)| theirs != ours)
         .map(|(theirs, ours)| (ours.clone(), theirs.clone()))
         .collect();
-    out.extend(revisions::pair(&recording.name, &recording.history, run));
     for burst in bursts(&recording.history) {
         // The run was given the recording's names, so that its burst has the same ones.
         let there: Vec<String> = burst.into_iter().filter(|name| run_pods.contains(name)).collect();

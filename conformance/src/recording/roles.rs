@@ -82,6 +82,16 @@ impl Moment {
 }
 
 impl Roles {
+    /// The pods of the recording that a text names each play themselves.
+    #[must_use]
+    pub fn named_in(recording: &Recording, text: &str) -> Self {
+        let pods = bursts(&recording.history).into_iter().flatten();
+        let named = pods.filter(|name| text.contains(name.as_str()));
+        Self {
+            ours: named.map(|name| (name.clone(), name)).collect(),
+        }
+    }
+
     /// The run's names for those of the recording, as far as they are cast.
     #[must_use]
     pub fn ours(&self) -> &BTreeMap<String, String> {

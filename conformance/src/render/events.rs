@@ -4,16 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared_json::Value;
 
-use super::{normalise, raced};
+use super::{Time, normalise, raced};
 use crate::history::{Change, ChangeKind, Slice, number, text};
 
 /// One line: an event that was seen during the step, with its count at the step's end.
+#[derive(Clone)]
 pub(super) struct Line {
     pub(super) reason: String,
     pub(super) kind: String,
     pub(super) message: String,
     count: i64,
     pub(super) at_ms: i64,
+}
+
+impl Line {
+    fn written(&self) -> String {
+        let count = normalise::count(&self.reason, self.count);
+        format!("  {:<8}{:<28}{}{count}\n", self.kind, self.reason, self.message)
+    }
 }
 
 #[cfg(test)]
@@ -42,11 +50,39 @@ pub(super) fn by_object(slice: Slice<'_>) -> String {
 
 /// The events that were seen during a recorded step and during the same step of a run. What came in one burst in either has no
 /// order in the other: in virtual time, requests that took their time one after the other come at once.
-pub(super) fn by_object_of_both(recorded: Slice<'_>, run: Slice<'_>) -> (String, String) {
+pub(super) fn by_object_of_both(recorded: Slice<'_>, run: Slice<'_>, time: Time) -> (String, String) {
     let (recorded, mut run) = (seen(recorded, true), seen(run, true));
-    raced::align(&mut run, &recorded);
+    raced::align(&mut run, &recorded, time);
     let bursts = [&Bursts::of(&recorded), &Bursts::of(&run)];
     (written(recorded, &bursts), written(run, &bursts))
+}
+
+/// The events that were seen during a step of a run in real time, in the order of a text of that step as far as only races are in the
+/// way. The text has no times: those of the run count.
+pub(super) fn by_object_in_order_of(text: &str, run: Slice<'_>) -> String {
+    let mut run = seen(run, false);
+    let ordered = read(text, &run);
+    raced::align(&mut run, &ordered, Time::Real);
+    written(run, &[])
+}
+
+/// The lines of a run that a text has, in its order.
+fn read(text: &str, run: &Lines) -> Lines {
+    let mut ordered = Lines::new();
+    let mut object = "";
+    for line in text.split_inclusive('\n') {
+        if !line.starts_with("  ") {
+            object = line.trim_end();
+            continue;
+        }
+        let known = run
+            .get(object)
+            .and_then(|lines| lines.iter().find(|known| known.written() == line));
+        if let Some(known) = known {
+            ordered.entry(object.to_owned()).or_default().push(known.clone());
+        }
+    }
+    ordered
 }
 
 /// Which events came in one burst, and so have no order: the number of the burst, by object, reason and message.
@@ -90,13 +126,7 @@ fn written(lines: Lines, bursts: &[&Bursts]) -> String {
             burst.sort_by(|one, other| (&one.reason, &one.message).cmp(&(&other.reason, &other.message)));
         }
         out.push_str(&format!("{object}\n"));
-        for line in lines {
-            let count = normalise::count(&line.reason, line.count);
-            out.push_str(&format!(
-                "  {:<8}{:<28}{}{count}\n",
-                line.kind, line.reason, line.message
-            ));
-        }
+        lines.iter().for_each(|line| out.push_str(&line.written()));
     }
     out
 }
@@ -244,10 +274,10 @@ mod tests {
         events.iter().map(change).collect()
     }
 
-    fn are_alike(recorded: &[(i64, &str, &str)], run: &[(i64, &str, &str)]) -> bool {
+    fn are_alike(recorded: &[(i64, &str, &str)], run: &[(i64, &str, &str)], time: Time) -> bool {
         let (recorded, run) = (history(recorded), history(run));
         let slice = |during| Slice { before: &[], during };
-        let (recorded, run) = by_object_of_both(slice(&recorded), slice(&run));
+        let (recorded, run) = by_object_of_both(slice(&recorded), slice(&run), time);
         recorded == run
     }
 
@@ -271,7 +301,37 @@ mod tests {
         #[case] run: &[(i64, &str, &str)],
         #[case] alike: bool,
     ) {
-        assert_eq!(are_alike(recorded, run), alike);
-        assert_eq!(are_alike(run, recorded), alike);
+        assert_eq!(are_alike(recorded, run, Time::Virtual), alike);
+        assert_eq!(are_alike(run, recorded, Time::Virtual), alike);
+    }
+
+    const UPDATED: &str = "SuccessfulUpdatePodInPlace";
+
+    #[rstest]
+    #[case::another_order_in_one_second(&[(0, UPDATED, "pod a-1"), (900, UPDATED, "pod a-2")],
+        &[(0, UPDATED, "pod a-2"), (0, UPDATED, "pod a-1")], true)]
+    #[case::another_order(&[(0, UPDATED, "pod a-1"), (1900, UPDATED, "pod a-2")],
+        &[(0, UPDATED, "pod a-2"), (0, UPDATED, "pod a-1")], false)]
+    #[case::another_pod(&[(0, UPDATED, "pod a-1"), (900, UPDATED, "pod a-2")],
+        &[(0, UPDATED, "pod a-3"), (0, UPDATED, "pod a-1")], false)]
+    #[case::one_more(&[(0, UPDATED, "pod a-1")], &[(0, UPDATED, "pod a-2"), (0, UPDATED, "pod a-1")], false)]
+    fn events_of_one_second_are_a_set_in_real_time(
+        #[case] recorded: &[(i64, &str, &str)],
+        #[case] run: &[(i64, &str, &str)],
+        #[case] alike: bool,
+    ) {
+        assert_eq!(are_alike(recorded, run, Time::Real), alike);
+    }
+
+    #[rstest]
+    #[case::in_one_second(&[(0, UPDATED, "pod a-2"), (900, UPDATED, "pod a-1")], true)]
+    #[case::a_second_apart(&[(0, UPDATED, "pod a-2"), (1000, UPDATED, "pod a-1")], false)]
+    #[case::another_pod(&[(0, UPDATED, "pod a-3"), (0, UPDATED, "pod a-1")], false)]
+    #[case::one_less(&[(0, UPDATED, "pod a-1")], false)]
+    fn a_run_in_real_time_takes_the_order_of_a_text(#[case] run: &[(i64, &str, &str)], #[case] alike: bool) {
+        let slice = |during| Slice { before: &[], during };
+        let recorded = history(&[(0, UPDATED, "pod a-1"), (0, UPDATED, "pod a-2")]);
+        let text = by_object(slice(&recorded));
+        assert_eq!(by_object_in_order_of(&text, slice(&history(run))) == text, alike);
     }
 }

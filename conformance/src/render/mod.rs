@@ -25,6 +25,15 @@ use std::collections::BTreeMap;
 
 use crate::history::{Slice, State};
 
+/// How time goes in a run that is compared with a recording or a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// As a simulation has it: all that can happen at once does.
+    Virtual,
+    /// As on the wall: machines have a speed of their own.
+    Real,
+}
+
 /// Renders one step. The text ends with a newline and names nothing that differs from run to run.
 #[must_use]
 pub fn step(slice: Slice<'_>) -> String {
@@ -33,9 +42,15 @@ pub fn step(slice: Slice<'_>) -> String {
 
 /// Renders a recorded step and the same step of a run, for a comparison: what has no order in one of them has none in the other.
 #[must_use]
-pub fn both(recorded: Slice<'_>, run: Slice<'_>) -> (String, String) {
-    let events = events::by_object_of_both(recorded, run);
+pub fn both(recorded: Slice<'_>, run: Slice<'_>, time: Time) -> (String, String) {
+    let events = events::by_object_of_both(recorded, run, time);
     (text(recorded, events.0), text(run, events.1))
+}
+
+/// Renders a step of a run in real time for a comparison with a text of it: what has no order comes in the order of that.
+#[must_use]
+pub fn in_order_of(expected: &str, run: Slice<'_>) -> String {
+    text(run, events::by_object_in_order_of(expected, run))
 }
 
 /// The text of a step, with its events as they are already written.

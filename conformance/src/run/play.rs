@@ -15,7 +15,7 @@ use crate::recording::divergences::{Divergence, forgives};
 use crate::recording::load::Action;
 use crate::recording::roles::Roles;
 use crate::recording::{Recording, Step, effect, pairing};
-use crate::render;
+use crate::render::{self, Time};
 
 /// A step that was cut may end after this part of its recorded time …
 const EARLIEST: f64 = 0.3;
@@ -27,14 +27,18 @@ const REACHED_MAX: Duration = Duration::from_millis(300);
 /// How often the run is looked at meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A step of a recording, rendered.
+/// A step of a recording.
 #[must_use]
-pub fn rendered(recording: &Recording, index: usize) -> String {
-    render::step(between(
-        recording,
-        recording.start_ms(index),
-        recording.end_ms(index),
-    ))
+pub(super) fn recorded(recording: &Recording, index: usize) -> Slice<'_> {
+    between(recording, recording.start_ms(index), recording.end_ms(index))
+}
+
+/// How time goes on a backend.
+pub(super) fn time_of(backend: &Backend) -> Time {
+    match backend.is_virtual() {
+        true => Time::Virtual,
+        false => Time::Real,
+    }
 }
 
 /// The changes of a recording in a span of its time.
@@ -124,7 +128,7 @@ pub async fn play(
                 before: &history[..range.start],
                 during: &history[range],
             };
-            judge(recording, step, index, commands, slice, known)
+            judge(recording, step, index, commands, slice, known, time_of(backend))
         })
         .collect();
     let failed = steps.iter().any(|step| step.status == Status::Failed);
@@ -173,7 +177,7 @@ impl Moment<'_> {
                     before: &history[..self.from],
                     during: &history[self.from..],
                 };
-                let (expected, text) = render::both(recorded, run);
+                let (expected, text) = render::both(recorded, run, time_of(backend));
                 if text == expected {
                     return;
                 }
@@ -195,9 +199,9 @@ fn judge(
     commands: Vec<String>,
     slice: Slice<'_>,
     known: &[Divergence],
+    time: Time,
 ) -> StepOutcome {
-    let recorded = between(recording, recording.start_ms(index), recording.end_ms(index));
-    let (expected, text) = render::both(recorded, slice);
+    let (expected, text) = render::both(recorded(recording, index), slice, time);
     let source = format!("recording {}", recording.name);
     let lines = compare::lines(&expected, &text);
     let mut forgiven = Vec::new();

@@ -39,6 +39,15 @@ impl Scenario {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
+    /// Everything that the files of its folder say.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let files = std::fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        files
+            .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+            .collect()
+    }
+
     /// Reads the scenarios of a file and checks everything that can be checked without a cluster: their form, their
     /// operations, their files. A file may hold several, and one that is played with several values is several.
     ///
