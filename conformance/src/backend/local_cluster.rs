@@ -16,6 +16,11 @@ const K3S_IMAGE: &str = "rancher/k3s:v1.36.1-k3s1";
 /// Where k3s writes its kubeconfig, in its container.
 const K3S_KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 
+/// Takes a cluster away, and its kubeconfig, the first argument: more than once, since the engine may still be about to make a container
+/// for a tool that has been ended.
+const REMOVAL: &str =
+    "file=$1; shift; for seconds in 0 1 3 10; do sleep $seconds; \"$@\"; rm -f \"$file\"; done";
+
 /// The tool that makes the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
@@ -34,32 +39,54 @@ pub struct MadeCluster<'a> {
     /// The image of its node, in place of the tool's own.
     image: Option<String>,
     name: String,
-    watcher: Option<Child>,
+    /// Takes it away if this process cannot.
+    watcher: Option<Watcher>,
     kubeconfig: PathBuf,
     run: Runner<'a>,
 }
 
-/// Runs a program on this machine.
+/// Runs a program on this machine. It is asked to end if this process ends before it does.
 ///
 /// # Errors
 /// If it cannot be started.
 pub fn run_program(program: &str, arguments: &[&str]) -> io::Result<Output> {
-    Command::new(program).args(arguments).output()
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let id = child.id().to_string();
+    let _watcher = Watcher::start("kill \"$1\"", &[&id]);
+    child.wait_with_output()
 }
 
-/// Starts a shell that runs a program as soon as this process has ended, whatever ends it: until then its input is open. Ctrl-C in a
-/// terminal does not reach it.
-fn after_this_process(program: &str, arguments: &[&str]) -> io::Result<Child> {
-    let mut command = Command::new("sh");
-    #[cfg(unix)]
-    command.process_group(0);
-    command
-        .args(["-c", "cat >/dev/null; exec \"$@\"", "sh", program])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
+/// A shell that runs a script as soon as this process has ended, whatever ends it: until then the shell's input is open. Ctrl-C in a
+/// terminal does not reach it. Once this is dropped the script is not run.
+struct Watcher(Child);
+
+impl Watcher {
+    /// Where there is no shell, nothing is done after this process.
+    fn start(script: &str, arguments: &[&str]) -> Option<Self> {
+        let mut command = Command::new("sh");
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command
+            .args(["-c", &format!("cat >/dev/null; {script}"), "sh"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        child.ok().map(Self)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _killed = self.0.kill();
+        let _waited = self.0.wait();
+    }
 }
 
 impl Maker {
@@ -107,12 +134,14 @@ impl<'a> MadeCluster<'a> {
         }
         let name = format!("seatrial-{}", std::process::id());
         let kubeconfig = folder.join(format!("{name}.kubeconfig"));
+        let shown = kubeconfig.to_string_lossy().into_owned();
+        let mut removal = vec![shown.as_str(), maker.program()];
+        removal.extend(maker.removal(&name));
         // From here on whatever there is of it goes again, also after a failure.
         let cluster = Self {
             maker,
             image: image.map(str::to_owned),
-            // Without a shell it goes only if this process ends by itself.
-            watcher: after_this_process(maker.program(), &maker.removal(&name)).ok(),
+            watcher: Watcher::start(REMOVAL, &removal),
             name,
             kubeconfig,
             run,
@@ -201,10 +230,7 @@ impl Drop for MadeCluster<'_> {
     fn drop(&mut self) {
         // There is nobody to tell; what is left is a container whose name begins with seatrial-.
         let _ended = (self.run)(self.maker.program(), &self.maker.removal(&self.name));
-        if let Some(watcher) = &mut self.watcher {
-            let _killed = watcher.kill();
-            let _waited = watcher.wait();
-        }
+        drop(self.watcher.take());
         let _removed = std::fs::remove_file(&self.kubeconfig);
     }
 }
@@ -311,17 +337,42 @@ mod tests {
     }
 
     /// What a run leaves behind when it is killed goes all the same.
-    #[test]
-    fn a_program_runs_after_this_process() {
-        let folder = folder("after");
-        let file = folder.join("ended");
-        let mut watcher = after_this_process("touch", &[&file.to_string_lossy()]).expect("a shell");
-        assert!(watcher.try_wait().expect("to look").is_none());
+    #[rstest]
+    #[case::removal(REMOVAL, "gone")]
+    #[case::of_anything("rm \"$1\"", "gone")]
+    fn a_script_runs_after_this_process(#[case] script: &str, #[case] name: &str) {
+        let script = script.replace("0 1 3 10", "0 0.1");
+        let folder = folder(&format!("after-{}", script.len()));
+        let file = folder.join(name);
+        std::fs::write(&file, "").expect("a file");
+        let mut watcher = Watcher::start(&script, &[&file.to_string_lossy(), "true"]).expect("a shell");
+        assert!(watcher.0.try_wait().expect("to look").is_none());
         // So its input ends, as it does when the process does.
-        drop(watcher.stdin.take());
-        assert!(watcher.wait().expect("an end").success());
+        drop(watcher.0.stdin.take());
+        assert!(watcher.0.wait().expect("an end").success());
+        assert!(!file.exists());
+        std::fs::remove_dir_all(folder).expect("no folder");
+    }
+
+    #[test]
+    fn a_script_does_not_run_once_its_watcher_is_dropped() {
+        let folder = folder("dropped");
+        let file = folder.join("kept");
+        std::fs::write(&file, "").expect("a file");
+        drop(Watcher::start("rm \"$1\"", &[&file.to_string_lossy()]).expect("a shell"));
         assert!(file.exists());
         std::fs::remove_dir_all(folder).expect("no folder");
+    }
+
+    #[test]
+    fn a_program_that_is_run_gives_its_output() {
+        let output = run_program("sh", &["-c", "echo one; echo two >&2; exit 3"]).expect("a shell");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(
+            (output.stdout.as_slice(), output.stderr.as_slice()),
+            (&b"one\n"[..], &b"two\n"[..])
+        );
+        assert!(run_program("no-such-program-anywhere", &[]).is_err());
     }
 
     #[rstest]
