@@ -13,9 +13,7 @@ use controller::Options;
 use controller::process::flags::Flags;
 use controller::process::gates::FeatureGates;
 use controller::process::run::{Environment, run_with};
-use fake_apiserver::ClusterBuilder;
 use fake_apiserver::cli::{Beside, Failure, Serve, Served};
-use fake_apiserver::nodes::Containers;
 use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -41,12 +39,11 @@ pub(crate) struct Arguments {
 /// OpenKruise beside the cluster.
 struct Kruise {
     feature_gates: String,
-    containers: Containers,
 }
 
 impl Beside for Kruise {
-    fn prepare(&self, builder: ClusterBuilder) -> ClusterBuilder {
-        builder.containers(self.containers.clone())
+    fn looks_at_containers(&self) -> bool {
+        true
     }
 
     fn start<'a>(
@@ -84,7 +81,7 @@ impl Beside for Kruise {
                 }
             });
             let place = (&client, &served.cluster.clock());
-            let node = (&self.containers, served.images);
+            let node = (served.containers, served.images);
             start_daemons(tasks, place, node, &gates, served.nodes);
             tokio::select! {
                 Ok(error) = ended => Err(format!("start kruise-manager: {error}").into()),
@@ -136,7 +133,6 @@ async fn ready(client: &Client) -> Result<(), Failure> {
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let kruise = Kruise {
         feature_gates: arguments.feature_gates,
-        containers: Containers::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -5,7 +5,7 @@ use fake_apiserver::nodes::ImageRegistry;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-/// The image service of a simulated node. Its registry asks for no credentials.
+/// The image service of a simulated node.
 pub(super) struct SimulatedImages {
     pub(super) registry: ImageRegistry,
     pub(super) node: String,
@@ -20,7 +20,9 @@ impl ImageService for SimulatedImages {
         let image = &request.image;
         async move {
             tokio::time::sleep(self.registry.pull_time(&self.node, image)).await;
-            self.registry.pulled(&self.node, image)
+            let credentials = request.credential.as_slice();
+            let pulled = self.registry.pulled(&self.node, image, credentials);
+            pulled.map_err(|error| error.to_string())
         }
         .boxed()
     }

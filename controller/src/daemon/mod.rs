@@ -27,8 +27,9 @@ use std::sync::Arc;
 use client_kit::SharedClock;
 use kube::Client;
 
+pub use client_kit::Credential;
 pub use health::Health;
-pub use images::{Credential, ImageService, PullRequest};
+pub use images::{ImageService, PullRequest};
 pub use run::Daemon;
 pub use runtime::{
     CommandOutput, Connection, ContainerRuntime, PodNetwork, RunningContainer, RuntimeError, container_hash,

@@ -7,9 +7,6 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::pods::inplace::hash::plain_hash;
-use crate::pods::pod::Container;
-
 /// A container that a runtime knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningContainer {
@@ -86,9 +83,5 @@ pub trait PodNetwork: Send + Sync + 'static {
 /// The hash that a kubelet (1.31 and later) gives a container of this name and image.
 #[must_use]
 pub fn container_hash(name: &str, image: &str) -> u64 {
-    plain_hash(&Container {
-        name: name.to_owned(),
-        image: Some(image.to_owned()),
-        ..Container::default()
-    })
+    go_dump::container_hash(name, Some(image))
 }

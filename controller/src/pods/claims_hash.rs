@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::inplace::hash::deep_hash;
 use crate::pods::template::{claim_template, to_go_json};
 
 /// The order of the fields of a claim in Go's JSON, where that is not the alphabet's.
@@ -40,7 +39,7 @@ pub(crate) fn of(templates: &[Value]) -> Result<String, String> {
     }
     claims.sort_by(|(one, _), (other, _)| one.cmp(other));
     let written: Vec<String> = claims.iter().map(|(name, spec)| claim(name, spec)).collect();
-    let hash = deep_hash(format!("[{}]", written.join(",")).as_bytes());
+    let hash = go_dump::bytes_hash(format!("[{}]", written.join(",")).as_bytes());
     Ok(hash.to_string())
 }
 

@@ -1,4 +1,5 @@
-//! Hashes over Go's structs: the names of ReplicaSets and of revisions, and the order of a service's ports.
+//! Hashes over Go's structs: the names of ReplicaSets and of revisions, the order of a service's ports, and the kubelet's hash of a
+//! container.
 //!
 //! The real controllers print a struct with the library spew, as `dump.ForHash` of `k8s.io/utils` configures it, and hash
 //! that text. So the text must be Go's own: every field in its order, unset ones included, with the
@@ -19,7 +20,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-use shared_json::{Array, Map, Name, Value};
+use shared_json::{Array, Map, Name, Value, to_go_string};
 
 use table::{Definition, Field, definition};
 
@@ -78,12 +79,34 @@ pub fn pull_job_hash(template: &Value) -> String {
     hash32(dump(&Program::OPENKRUISE, "v1beta1.ImagePullJobTemplate", template).as_bytes())
 }
 
+/// The hash of a container that the kubelet (1.31 and later) gives its runtime: of its name and image.
+#[must_use]
+pub fn container_hash(name: &str, image: Option<&str>) -> u64 {
+    // The kubelet omits the image when it is empty. Go writes the fields of a map by name.
+    let fields = [("image", image), ("name", Some(name))];
+    let fields = fields
+        .into_iter()
+        .filter_map(|(field, value)| Some((field, value?)));
+    bytes_hash(to_go_string(&Value::from_iter(fields)).as_bytes())
+}
+
+/// The hash of a slice of bytes (`DeepHashObject` of Kubernetes, 32 bits).
+#[must_use]
+pub fn bytes_hash(bytes: &[u8]) -> u64 {
+    let printed: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    u64::from(fnv(format!("([]uint8)[{}]", printed.join(" ")).as_bytes()))
+}
+
 /// FNV-1a, 32 bits, in the letters of names.
 fn hash32(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+    client_kit::safe_encode(&fnv(bytes).to_string())
+}
+
+/// FNV-1a, 32 bits.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    });
-    client_kit::safe_encode(&hash.to_string())
+    })
 }
 
 /// The sort key of the ports of EndpointSlices.
@@ -260,6 +283,7 @@ fn write_int_or_string(out: &mut String, value: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
     use shared_json::json;
 
     use super::*;
@@ -292,6 +316,16 @@ mod tests {
             rows += 1;
         }
         assert!(rows >= 40);
+    }
+
+    /// The hashes of recorded containers.
+    #[rstest]
+    #[case("nginx", "nginx:alpine", 1_281_589_684)]
+    #[case("nginx", "nginx:latest", 361_796_687)]
+    #[case("main", "openkruise/guestbook:v1", 1_896_442_613)]
+    #[case("main", "openkruise/guestbook:v2", 2_369_000_647)]
+    fn containers_have_the_recorded_hashes(#[case] name: &str, #[case] image: &str, #[case] hash: u64) {
+        assert_eq!(container_hash(name, Some(image)), hash);
     }
 
     /// The label of a recorded ImageListPullJob.

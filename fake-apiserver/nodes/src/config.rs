@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use client_kit::Credential;
 use serde::Deserialize;
 
 use super::images::{Image, ImageRegistry};
@@ -44,22 +45,46 @@ struct ImageEntry {
     /// Whether the registry does not know it.
     #[serde(default)]
     missing: bool,
+    /// Whether its registry's name is unknown.
+    #[serde(default)]
+    unreachable: bool,
     #[serde(default)]
     digest: Option<String>,
-    /// How long a node pulls it; without this every node has it.
+    /// How long a node pulls it; without this every node has it, unless pulls fail or need a credential.
     #[serde(default)]
     pull_ms: Option<u64>,
+    /// How many pulls of each node fail before one succeeds.
+    #[serde(default)]
+    failures: u32,
+    /// The name and the password that its registry asks for.
+    #[serde(default)]
+    credential: Option<CredentialEntry>,
     #[serde(default)]
     program: Option<Program>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CredentialEntry {
+    username: String,
+    password: String,
+}
+
 impl ImageEntry {
     fn image(&self) -> Image {
-        let mut image = match (self.missing, self.pull_ms) {
-            (true, _) => Image::missing(&self.name),
-            (false, Some(ms)) => Image::remote(&self.name, Duration::from_millis(ms)),
-            (false, None) => Image::preloaded(&self.name),
+        let mut image = match self.pull_ms {
+            _ if self.missing => Image::missing(&self.name),
+            _ if self.unreachable => Image::unreachable(&self.name),
+            Some(ms) => Image::remote(&self.name, Duration::from_millis(ms)),
+            None => Image::preloaded(&self.name),
         };
+        image = image.with_failures(self.failures);
+        if let Some(CredentialEntry { username, password }) = &self.credential {
+            image = image.with_credential(Credential {
+                username: username.clone(),
+                password: password.clone(),
+            });
+        }
         if let Some(digest) = &self.digest {
             image = image.with_digest(digest);
         }
@@ -196,6 +221,8 @@ mod tests {
     #[case("nodes: [{name: a, colour: red}]")]
     #[case("images: [{missing: true}]")]
     #[case("images: [{name: a, pullMs: -1}]")]
+    #[case("images: [{name: a, failures: -1}]")]
+    #[case("images: [{name: a, credential: {username: u}}]")]
     #[case("{")]
     fn what_is_no_file(#[case] text: &str) {
         assert!(matches!(NodeFile::from_yaml(text), Err(NodeConfigError::Yaml(_))));
@@ -204,7 +231,16 @@ mod tests {
     #[rstest]
     #[case("{name: a/b, missing: true}", "a/b:latest", "a/b:1", "missing")]
     #[case("{name: a/*, missing: true}", "a/c:2", "b/a", "missing")]
+    #[case("{name: a/b, unreachable: true}", "a/b", "a/c", "missing")]
     #[case("{name: a, pullMs: 7}", "docker.io/library/a:latest", "a:2", "7ms")]
+    #[case("{name: a, failures: 2}", "a", "b", "1s, 2 failures")]
+    #[case("{name: a, failures: 1, pullMs: 7}", "a", "b", "7ms, 1 failures")]
+    #[case(
+        "{name: r.example.com/*, pullMs: 7, credential: {username: u, password: p}}",
+        "r.example.com/a",
+        "a",
+        "7ms for u"
+    )]
     #[case("{name: a, digest: 'sha256:00'}", "a:latest", "b", "sha256:00")]
     #[case(
         "{name: 'a:*', program: {exits: [{afterMs: 1, code: 3}]}}",
@@ -228,7 +264,13 @@ mod tests {
             match (image.failure, code) {
                 (Some(_), _) => "missing".to_owned(),
                 (None, Some(code)) => format!("exits {code}"),
-                (None, None) if !image.preloaded => format!("{:?}", image.pull),
+                (None, None) if image.failures > 0 => {
+                    format!("{:?}, {} failures", image.pull, image.failures)
+                }
+                (None, None) if !image.preloaded => match image.credential {
+                    Some(credential) => format!("{:?} for {}", image.pull, credential.username),
+                    None => format!("{:?}", image.pull),
+                },
                 (None, None) => image.digest,
             }
         });

@@ -45,8 +45,23 @@ pub struct ContainerInfo {
     pub running: bool,
 }
 
+/// A container, and the pod that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeContainer {
+    /// The uid of its pod.
+    pub pod_uid: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// The container.
+    pub info: ContainerInfo,
+}
+
 /// The pod of a container, and the container in its spec.
 pub(crate) struct Place {
+    /// The node.
+    pub(crate) node: String,
     /// The pod's address.
     pub(crate) address: String,
     /// The pod's namespace and name.
@@ -99,6 +114,26 @@ impl Containers {
         entries
             .find(|entry| entry.info.id == id)
             .map(|entry| entry.info.clone())
+    }
+
+    /// The containers on a node, in the order of their pods' uids.
+    #[must_use]
+    pub fn on_node(&self, node: &str) -> Vec<NodeContainer> {
+        let pods = self.lock();
+        let entries = pods
+            .iter()
+            .flat_map(|(uid, entries)| entries.iter().map(move |entry| (uid, entry)));
+        let here = entries.filter(|(_, entry)| entry.handle.place.node == node);
+        here.map(|(uid, entry)| {
+            let (namespace, pod) = entry.handle.place.pod.clone();
+            NodeContainer {
+                pod_uid: uid.clone(),
+                namespace,
+                pod,
+                info: entry.info.clone(),
+            }
+        })
+        .collect()
     }
 
     /// Asks a container that runs to end, and ends it after `grace`. The kubelet finds out as it does of any end. The future is ready

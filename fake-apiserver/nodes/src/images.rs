@@ -1,10 +1,12 @@
 //! A simulated image registry: reference to digest, time to pull, failures.
+//!
+//! An image below a name that nobody may have (`invalid.…`, `….invalid`) cannot be pulled, unless it is registered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use client_kit::Seed;
+use client_kit::{Credential, Seed};
 
 use super::programs::Program;
 
@@ -16,7 +18,44 @@ const RESOLVE: Duration = Duration::from_millis(20);
 pub enum PullFailure {
     /// The registry does not know it.
     NotFound,
+    /// The registry's name is unknown.
+    Unreachable,
 }
+
+/// A pull that failed, as the container runtime answers it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rpc error: code = {code} desc = {message}")]
+pub struct PullError {
+    /// The name of the status code: `NotFound`, or `Unknown`.
+    pub code: &'static str,
+    /// The runtime's text.
+    pub message: String,
+}
+
+impl PullError {
+    fn new(code: &'static str, name: &str, why: &str) -> Self {
+        let message = format!(
+            "failed to pull and unpack image \"{name}\": failed to resolve reference \"{name}\": {why}"
+        );
+        Self { code, message }
+    }
+
+    /// The text that the kubelet makes of it: it leaves out a code that says nothing.
+    #[must_use]
+    pub fn of_kubelet(&self) -> String {
+        match self.code {
+            UNKNOWN => self.message.clone(),
+            _ => self.to_string(),
+        }
+    }
+}
+
+/// The code of a failure without one of its own.
+const UNKNOWN: &str = "Unknown";
+/// The resolver of a node, in the texts of names that are unknown.
+const RESOLVER: &str = "127.0.0.53:53";
+/// How long a node takes to pull an image of which nothing is said but that it cannot have it from the start.
+const PULL: Duration = Duration::from_secs(1);
 
 /// The registry's entry of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +69,10 @@ pub struct Image {
     pub size_bytes: u64,
     /// Set if pulling fails.
     pub failure: Option<PullFailure>,
+    /// How many pulls of each node fail before one succeeds.
+    pub failures: u32,
+    /// The credential that a pull needs.
+    pub credential: Option<Credential>,
     /// Whether every node has it from the start.
     pub preloaded: bool,
     /// The program of its containers; by default they serve until they are stopped.
@@ -42,9 +85,11 @@ impl Image {
     pub fn preloaded(reference: &str) -> Self {
         Self {
             digest: digest_of(reference),
-            pull: Duration::from_secs(1),
+            pull: PULL,
             size_bytes: 20_000_000,
             failure: None,
+            failures: 0,
+            credential: None,
             preloaded: true,
             program: None,
         }
@@ -70,6 +115,31 @@ impl Image {
             pull,
             ..Self::preloaded(reference)
         }
+    }
+
+    /// An image whose registry's name is unknown.
+    #[must_use]
+    pub fn unreachable(reference: &str) -> Self {
+        Self {
+            failure: Some(PullFailure::Unreachable),
+            ..Self::missing(reference)
+        }
+    }
+
+    /// The same image, of which so many pulls of each node fail first.
+    #[must_use]
+    pub fn with_failures(mut self, failures: u32) -> Self {
+        self.failures = failures;
+        self.preloaded &= failures == 0;
+        self
+    }
+
+    /// The same image, which is pulled with this credential alone.
+    #[must_use]
+    pub fn with_credential(mut self, credential: Credential) -> Self {
+        self.credential = Some(credential);
+        self.preloaded = false;
+        self
     }
 
     /// The same image with a scripted program.
@@ -127,13 +197,23 @@ fn repository(canonical: &str) -> &str {
     }
 }
 
-/// What containerd says of an image that its registry does not have.
-pub(super) fn not_found(image: &str) -> String {
-    let name = canonical(image);
-    format!(
-        "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \
-         \"{name}\": {name}: not found"
-    )
+/// Whether the registry of a canonical name is one that nobody may have.
+fn is_below_invalid(name: &str) -> bool {
+    let host = name.split('/').next().unwrap_or_default();
+    let host = host.split(':').next().unwrap_or_default();
+    host.starts_with("invalid.") || host.ends_with(".invalid")
+}
+
+/// The host of a registry, and where it has the description of an image, by the image's canonical name.
+fn place_of(name: &str) -> (&str, String) {
+    let (host, path) = name.split_once('/').unwrap_or(("", name));
+    let host = match host {
+        "docker.io" => "registry-1.docker.io",
+        host => host,
+    };
+    let tag = name[repository(name).len()..].trim_start_matches([':', '@']);
+    let path = &path[..path.len() - (name.len() - repository(name).len())];
+    (host, format!("https://{host}/v2/{path}/manifests/{tag}"))
 }
 
 #[derive(Default)]
@@ -143,6 +223,8 @@ struct Inner {
     beginnings: BTreeMap<String, Image>,
     /// Canonical references that each node has pulled.
     pulled: BTreeSet<(String, String)>,
+    /// How many pulls of each node have failed, by the canonical reference, of images whose first pulls fail.
+    failed: BTreeMap<(String, String), u32>,
 }
 
 /// The images of a cluster, shared by its nodes. A reference that was never registered is an image that every node has.
@@ -183,8 +265,11 @@ impl ImageRegistry {
     /// The image of a reference.
     #[must_use]
     pub fn get(&self, reference: &str) -> Image {
-        self.registered(reference)
-            .unwrap_or_else(|| Image::preloaded(reference))
+        let unregistered = || match is_below_invalid(&canonical(reference)) {
+            true => Image::unreachable(reference),
+            false => Image::preloaded(reference),
+        };
+        self.registered(reference).unwrap_or_else(unregistered)
     }
 
     /// Whether a node has the image already.
@@ -205,18 +290,50 @@ impl ImageRegistry {
         }
     }
 
-    /// Puts an image onto a node, as it is there after a pull.
+    /// Puts an image onto a node, as it is there after a pull with the first of these credentials that fits.
     ///
     /// # Errors
-    /// The text of the container runtime where the image cannot be pulled.
-    pub fn pulled(&self, node: &str, reference: &str) -> Result<(), String> {
-        match self.get(reference).failure {
-            Some(PullFailure::NotFound) => Err(not_found(reference)),
-            None => {
-                self.mark_pulled(node, reference);
-                Ok(())
+    /// If the image cannot be pulled.
+    pub fn pulled(&self, node: &str, reference: &str, credentials: &[Credential]) -> Result<(), PullError> {
+        let image = self.get(reference);
+        let name = canonical(reference);
+        let (host, url) = place_of(&name);
+        match image.failure {
+            Some(PullFailure::NotFound) => {
+                return Err(PullError::new("NotFound", &name, &format!("{name}: not found")));
             }
+            Some(PullFailure::Unreachable) => {
+                let name_of_host = host.split(':').next().unwrap_or_default();
+                let why = format!(
+                    "failed to do request: Head \"{url}\": dial tcp: lookup {name_of_host} on {RESOLVER}: no such host"
+                );
+                return Err(PullError::new(UNKNOWN, &name, &why));
+            }
+            None => {}
         }
+        if image
+            .credential
+            .as_ref()
+            .is_some_and(|credential| !credentials.contains(credential))
+        {
+            let why = match credentials {
+                [] => "pull access denied, repository does not exist or may require authorization: authorization failed: \
+                       no basic auth credentials"
+                    .to_owned(),
+                _ => format!("unexpected status from HEAD request to {url}: 401 Unauthorized"),
+            };
+            return Err(PullError::new(UNKNOWN, &name, &why));
+        }
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (node.to_owned(), name.clone());
+        let failed = inner.failed.get(&place).copied().unwrap_or_default();
+        if failed < image.failures {
+            inner.failed.insert(place, failed + 1);
+            let why = format!("unexpected status from HEAD request to {url}: 503 Service Unavailable");
+            return Err(PullError::new(UNKNOWN, &name, &why));
+        }
+        inner.pulled.insert(place);
+        Ok(())
     }
 
     /// The digest of an image that a node has.
@@ -227,9 +344,17 @@ impl ImageRegistry {
         is_there.then_some(image.digest)
     }
 
-    pub(super) fn mark_pulled(&self, node: &str, reference: &str) {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.pulled.insert((node.to_owned(), canonical(reference)));
+    /// The references of the registered images that a node has.
+    #[must_use]
+    pub fn names_on(&self, node: &str) -> Vec<String> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let preloaded = inner.known.iter().filter(|(_, image)| image.preloaded);
+        let pulled = inner.pulled.iter().filter(|(on, _)| on == node);
+        let names: BTreeSet<&String> = preloaded
+            .map(|(name, _)| name)
+            .chain(pulled.map(|(_, name)| name))
+            .collect();
+        names.into_iter().cloned().collect()
     }
 
     /// The `imageID` of a container that runs the image: `docker.io/library/nginx@sha256:…`.
@@ -290,14 +415,79 @@ mod tests {
         registry.set("a:1", image);
         assert_eq!(registry.digest_on("n", "a:1").is_some(), before);
         assert_eq!(registry.pull_time("n", "a:1").as_millis(), takes_ms);
-        let pulled = registry.pulled("n", "a:1");
+        let pulled = registry.pulled("n", "a:1", &[]);
         assert_eq!(
             (pulled.is_ok(), registry.digest_on("n", "a:1").is_some()),
             (after, after)
         );
         if let Err(error) = pulled {
-            assert!(error.ends_with("docker.io/library/a:1: not found"), "{error}");
+            assert!(
+                error.message.ends_with("docker.io/library/a:1: not found"),
+                "{error}"
+            );
         }
+    }
+
+    fn credential(username: &str) -> Credential {
+        Credential {
+            username: username.to_owned(),
+            password: "p".to_owned(),
+        }
+    }
+
+    /// An image, the credentials of a pull, and the end of the text of its failure.
+    #[rstest]
+    #[case::private("r.example.com/a:1", Image::preloaded("a").with_credential(credential("u")), &[],
+        "pull access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials")]
+    #[case::of_another("r.example.com/a:1", Image::preloaded("a").with_credential(credential("u")), &["v"],
+        "unexpected status from HEAD request to https://r.example.com/v2/a/manifests/1: 401 Unauthorized")]
+    #[case::with_the_login("r.example.com/a:1", Image::preloaded("a").with_credential(credential("u")), &["v", "u"], "")]
+    #[case::unreachable("r.example.com:5000/a/b@sha256:00", Image::unreachable("a"), &[],
+        "failed to do request: Head \"https://r.example.com:5000/v2/a/b/manifests/sha256:00\": dial tcp: lookup \
+         r.example.com on 127.0.0.53:53: no such host")]
+    #[case::busy("a", Image::preloaded("a").with_failures(1), &[],
+        "unexpected status from HEAD request to https://registry-1.docker.io/v2/library/a/manifests/latest: 503 Service Unavailable")]
+    fn failures(
+        #[case] reference: &str,
+        #[case] image: Image,
+        #[case] credentials: &[&str],
+        #[case] end: &str,
+    ) {
+        let registry = ImageRegistry::default();
+        registry.set(reference, image);
+        assert!(!registry.is_on("n", reference));
+        let credentials: Vec<Credential> = credentials.iter().map(|name| credential(name)).collect();
+        let pulled = registry.pulled("n", reference, &credentials);
+        let name = canonical(reference);
+        let begin =
+            format!("failed to pull and unpack image \"{name}\": failed to resolve reference \"{name}\": ");
+        let told = pulled.as_ref().map_err(PullError::of_kubelet).err();
+        assert_eq!(told.unwrap_or(begin.clone()), format!("{begin}{end}"));
+        assert_eq!(registry.is_on("n", reference), pulled.is_ok());
+    }
+
+    #[test]
+    fn so_many_pulls_of_each_node_fail_first() {
+        let registry = ImageRegistry::default();
+        registry.set("a:1", Image::preloaded("a:1").with_failures(2));
+        let pull = |node| registry.pulled(node, "a:1", &[]).is_ok();
+        assert_eq!(
+            [pull("n"), pull("n"), pull("m"), pull("n"), pull("n")],
+            [false, false, false, true, true]
+        );
+    }
+
+    #[rstest]
+    #[case("invalid.registry.k8s.io/invalid/alpine:3.1", true)]
+    #[case("registry.invalid/a", true)]
+    #[case("registry.invalid:5000/a", true)]
+    #[case("registry.example.com/invalid.a:1", false)]
+    #[case("invalid/a", false)]
+    fn nobody_has_images_below_invalid(#[case] reference: &str, #[case] fails: bool) {
+        let registry = ImageRegistry::default();
+        assert_eq!(registry.pulled("n", reference, &[]).is_err(), fails);
+        registry.set(reference, Image::preloaded(reference));
+        assert_eq!(registry.pulled("n", reference, &[]), Ok(()));
     }
 
     #[test]
@@ -316,7 +506,7 @@ mod tests {
         assert_eq!(registry.image_id("nginx:1"), registry.image_id("nginx:2"));
         registry.set("slow:1", Image::remote("slow:1", Duration::from_secs(9)));
         assert!(!registry.is_on("node1", "slow:1"));
-        registry.mark_pulled("node1", "slow:1");
+        assert_eq!(registry.pulled("node1", "slow:1", &[]), Ok(()));
         assert!(registry.is_on("node1", "slow:1") && !registry.is_on("node2", "slow:1"));
     }
 }

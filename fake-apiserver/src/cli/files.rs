@@ -8,16 +8,35 @@ use shared_json::Value;
 use super::Failure;
 use crate::nodes::{ImageRegistry, NodeFile, NodeSpec};
 
-/// The nodes of a file, or so many plain ones; and the images of the file.
-pub(super) fn node_specs(file: Option<&Path>, count: u32) -> Result<(Vec<NodeSpec>, ImageRegistry), Failure> {
+fn node_file(path: &Path) -> Result<NodeFile, Failure> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+    Ok(NodeFile::from_yaml(&text).map_err(|error| told(&error))?)
+}
+
+/// The nodes of a file, or so many plain ones; and the images of the file, and of one of images alone.
+pub(super) fn node_specs(
+    file: Option<&Path>,
+    count: u32,
+    images_file: Option<&Path>,
+) -> Result<(Vec<NodeSpec>, ImageRegistry), Failure> {
     let images = ImageRegistry::default();
     let mut nodes = Vec::new();
     if let Some(path) = file {
-        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
-        let file = NodeFile::from_yaml(&text).map_err(|error| told(&error))?;
+        let file = node_file(path)?;
         file.register(&images);
         nodes = file.nodes;
+    }
+    if let Some(path) = images_file {
+        let file = node_file(path)?;
+        if !file.nodes.is_empty() {
+            return Err(format!(
+                "{}: nodes are of no use here; give them with --node-config",
+                path.display()
+            )
+            .into());
+        }
+        file.register(&images);
     }
     if nodes.is_empty() {
         nodes = (1..=count).map(NodeSpec::numbered).collect();

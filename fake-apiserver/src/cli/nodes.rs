@@ -22,6 +22,9 @@ pub struct Nodes {
     /// A YAML file that describes the nodes instead.
     #[arg(long, conflicts_with = "count")]
     node_config: Option<PathBuf>,
+    /// A YAML file of images and how they can be pulled, as `serve` takes it.
+    #[arg(long)]
+    images: Option<PathBuf>,
     /// Whether to schedule pods, too: for a server without a scheduler.
     #[arg(long)]
     scheduler: bool,
@@ -53,7 +56,11 @@ impl Nodes {
         let (seed, disks) = (client_kit::Seed(options.seed), Disks::default());
         let network = Network::new(seed);
         tasks.spawn(ServiceProxy::new(client.clone(), &network).run());
-        let (nodes, images) = node_specs(options.node_config.as_deref(), options.count)?;
+        let (nodes, images) = node_specs(
+            options.node_config.as_deref(),
+            options.count,
+            options.images.as_deref(),
+        )?;
         for spec in nodes {
             let (name, images) = (spec.name.clone(), images.clone());
             let kubelet = Kubelet::new(

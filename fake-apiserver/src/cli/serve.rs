@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 
 use super::files::{definitions, node_specs, write_private};
 use super::{HEARTBEAT, Pace, stop};
-use crate::faults::Fault;
-use crate::nodes::ImageRegistry;
+use crate::faults::FaultFile;
+use crate::nodes::{Containers, ImageRegistry};
 use crate::serve::{self, ClusterTime, Identity, Speed, Transport};
 #[cfg(unix)]
-use crate::serve::{Children, RunFile};
-use crate::{Cluster, ClusterBuilder, ControllerSet};
+use crate::serve::{Children, NodeSockets, RunFile};
+use crate::{Cluster, ControllerSet};
 
 /// Why a command failed, in words that follow "failed to run: ".
 pub type Failure = Box<dyn std::error::Error>;
@@ -36,6 +36,10 @@ pub struct Serve {
     /// A YAML file that describes the nodes instead: `nodes:` with `name`, `count`, `labels`, `zone`, `taints`, `capacity`.
     #[arg(long, conflicts_with = "nodes")]
     node_config: Option<PathBuf>,
+    /// A YAML file of images and how they can be pulled: `images:` with `name`, `missing`, `unreachable`, `digest`, `pullMs`, `failures`,
+    /// `credential`, `program`.
+    #[arg(long)]
+    images: Option<PathBuf>,
     /// How long events are kept after they were last written (`1h`, `90s`).
     #[arg(long, default_value = "1h", value_parser = length)]
     event_ttl: Duration,
@@ -69,6 +73,11 @@ pub struct Serve {
     #[cfg(unix)]
     #[arg(long)]
     run_images: Option<PathBuf>,
+    /// Has the container runtime of each node answer at a unix socket (CRI): NODE.sock in this directory. Programs of `--run-images` find
+    /// theirs in the variable `CRI_SOCKET`; without this option the sockets are beside their files.
+    #[cfg(unix)]
+    #[arg(long)]
+    cri_sockets: Option<PathBuf>,
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -92,13 +101,15 @@ pub struct Served<'a> {
     pub nodes: &'a [String],
     /// The images that its nodes have or can get.
     pub images: &'a ImageRegistry,
+    /// The containers of its nodes, if the programs look at them.
+    pub containers: &'a Containers,
 }
 
 /// Programs that run beside a served cluster, in its process.
 pub trait Beside {
-    /// Changes the cluster before it starts.
-    fn prepare(&self, builder: ClusterBuilder) -> ClusterBuilder {
-        builder
+    /// Whether the programs look at the containers of nodes.
+    fn looks_at_containers(&self) -> bool {
+        false
     }
 
     /// Starts the programs as tasks, and waits until they are ready. The line that tells that the cluster is there is printed then.
@@ -133,14 +144,44 @@ fn reached_at(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The programs of images that run as processes.
+/// The programs of images that run as processes, and the sockets of the nodes.
 #[cfg(unix)]
-fn children(path: &std::path::Path, port: u16) -> Result<Children, Failure> {
+struct Outside {
+    children: Option<Children>,
+    sockets: Option<NodeSockets>,
+}
+
+#[cfg(unix)]
+impl Outside {
+    /// Those that are asked for, of a server at this port.
+    fn new(
+        run_images: Option<&std::path::Path>,
+        cri_sockets: Option<PathBuf>,
+        port: u16,
+        nodes: &[String],
+        (containers, images): (&Containers, &ImageRegistry),
+    ) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("fake-apiserver-{port}-programs"));
+        let sockets = cri_sockets.or_else(|| run_images.is_some().then(|| folder.join("cri")));
+        let children = run_images.map(|path| children(path, folder, sockets.clone()));
+        let listen = |folder: PathBuf| {
+            let listening = NodeSockets::listen(&folder, nodes, containers, images);
+            listening.map_err(|error| format!("listen at a socket in {}: {error}", folder.display()))
+        };
+        Ok(Self {
+            children: children.transpose()?,
+            sockets: sockets.map(listen).transpose()?,
+        })
+    }
+}
+
+/// The programs of images that run as processes, with their files in `folder`.
+#[cfg(unix)]
+fn children(path: &std::path::Path, folder: PathBuf, sockets: Option<PathBuf>) -> Result<Children, Failure> {
     let told = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
     let images = RunFile::from_yaml(&text).map_err(|error| told(&error))?;
-    let folder = std::env::temp_dir().join(format!("fake-apiserver-{port}-programs"));
-    Ok(Children::new(images, folder))
+    Ok(Children::new(images, folder, sockets))
 }
 
 impl Serve {
@@ -166,7 +207,11 @@ impl Serve {
             identity,
             tokens: options.token,
         };
-        let (nodes, images) = node_specs(options.node_config.as_deref(), options.nodes)?;
+        let (nodes, images) = node_specs(
+            options.node_config.as_deref(),
+            options.nodes,
+            options.images.as_deref(),
+        )?;
         let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
         let mut builder = Cluster::builder()
             .seed(options.seed)
@@ -191,26 +236,39 @@ impl Serve {
         if let Some(directory) = options.data_dir {
             builder = builder.data_dir(directory);
         }
+        let containers = Containers::default();
         #[cfg(unix)]
-        let children = match &options.run_images {
-            Some(path) => Some(children(path, address.port())?),
-            None => None,
+        let outside = {
+            let (run_images, port) = (options.run_images.as_deref(), address.port());
+            let place = (&containers, &images);
+            let outside = Outside::new(run_images, options.cri_sockets, port, &names, place)?;
+            if let Some(children) = &outside.children {
+                builder = builder.outside_programs(Arc::new(children.clone()));
+            }
+            outside
         };
         #[cfg(unix)]
-        if let Some(children) = &children {
-            builder = builder.outside_programs(Arc::new(children.clone()));
+        let has_sockets = outside.sockets.is_some();
+        #[cfg(not(unix))]
+        let has_sockets = false;
+        if has_sockets || beside.looks_at_containers() {
+            builder = builder.containers(containers.clone());
         }
         let faults = match &options.faults {
             Some(path) => {
                 let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-                let faults = read.and_then(|text| Fault::from_yaml(&text).map_err(|error| error.to_string()));
+                let faults =
+                    read.and_then(|text| FaultFile::from_yaml(&text).map_err(|error| error.to_string()));
                 faults.map_err(|why| format!("{}: {why}", path.display()))?
             }
-            None => Vec::new(),
+            None => FaultFile::default(),
         };
-        let cluster = beside.prepare(builder).start().await?;
-        for fault in faults {
+        let cluster = builder.start().await?;
+        for fault in faults.requests {
             cluster.faults().add(fault);
+        }
+        for fault in faults.connections {
+            let _stays = cluster.network().faults().add(fault);
         }
         // Heard from before anybody is told that the server is there.
         let stopped = stop()?;
@@ -220,7 +278,7 @@ impl Serve {
         let serving = serve::serve(cluster.server().clone(), listener, transport.clone(), stopped);
         let mut serving = std::pin::pin!(serving);
         #[cfg(unix)]
-        if let Some(children) = &children {
+        if let Some(children) = &outside.children {
             let authority = transport
                 .identity
                 .as_ref()
@@ -235,6 +293,7 @@ impl Serve {
             cluster: &cluster,
             nodes: &names,
             images: &images,
+            containers: &containers,
         };
         tokio::select! {
             biased;

@@ -8,6 +8,8 @@
 mod children;
 mod clock;
 mod kubeconfig;
+#[cfg(all(unix, feature = "cli"))]
+mod node_sockets;
 mod patience;
 mod unread;
 
@@ -34,6 +36,8 @@ use tower::ServiceExt as _;
 pub use children::{Children, RunFile, RunFileError};
 pub use clock::{CLOCK_PATH, ClusterTime, Speed};
 pub use kubeconfig::kubeconfig;
+#[cfg(all(unix, feature = "cli"))]
+pub use node_sockets::NodeSockets;
 pub use pki::{CertificateError, Identity};
 
 use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

@@ -41,9 +41,24 @@ fn agnhost(name: &str, args: &[&str]) -> Value {
 #[case::connects(&["netexec"], "agnhost connect --timeout=3s $WEB:8080; echo -n $?", "0")]
 #[case::connects_to_nobody(&["netexec"], "/agnhost connect nosuch:1 2>&1", "DNS: lookup nosuch: no such host\n")]
 #[case::book(&["guestbook"], "curl -s \"$WEB/set?key=a&value=b\"; curl -s \"$WEB/get?key=a\"; curl -s $WEB/get", r#"{"message":"Updated"}{"data":"b"}{"data":{"a":"b"}}"#)]
+#[case::counts_messages(&["nettest"], "curl -s -d '{\"Source\":\"a\"}' $WEB:8080/write > /dev/null; curl -s $WEB:8080/read | grep -c '\"Received\":{\"a\":1}'", "1\n")]
+#[case::lists_a_folder(&["test-webserver"], "curl -s $WEB/ | grep -c '<a href=\"etc/\">'", "1\n")]
+#[case::is_healthy(&["grpc-health-checking"], "agnhost connect --timeout=3s $WEB:5000; echo -n $?", "0")]
 #[case::servers_of_names(&["pause"], "agnhost dns-suffix; agnhost dns-server-list", "default.svc.cluster.local,svc.cluster.local,cluster.local\n10.96.0.10\n")]
 fn subcommands(#[case] args: &[&str], #[case] script: &str, #[case] expected: &str) {
     assert_eq!(prints(&[agnhost("web", args)], script), expected);
+}
+
+#[test]
+fn images_of_kubernetes_tests_have_a_page() {
+    let demo = pod(
+        "web",
+        json!({"name": "c", "image": "registry.k8s.io/e2e-test-images/nautilus:1.8", "ports": [{"containerPort": 80}]}),
+    );
+    assert_eq!(
+        prints(&[demo], "curl -s $WEB/data.json | grep -c nautilus.jpg"),
+        "1\n"
+    );
 }
 
 /// What a container prints that ends, and its exit code.
@@ -55,6 +70,14 @@ fn subcommands(#[case] args: &[&str], #[case] script: &str, #[case] expected: &s
     json!({"args": ["mounttest", "--new_file_0666=/tmp/x", "--file_perm=/tmp/x"]}), 0,
     "content of file \"/tmp/x\": mount-tester new file\n\nperms of file \"/tmp/x\": -rw-rw-rw-\n"
 )]
+#[case::not_root(
+    json!({"image": "e2e/nonewprivs:1.3", "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": false}}), 0, "Effective uid: 1000\n"
+)]
+#[case::root(
+    json!({"image": "e2e/nonewprivs:1.3", "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": true}}), 0, "Effective uid: 0\n"
+)]
+#[case::root_by_default(json!({"image": "e2e/nonewprivs:1.3", "securityContext": {"runAsUser": 1000}}), 0, "Effective uid: 0\n")]
+#[case::folder(json!({"args": ["mounttest", "--file_perm=/etc", "--file_mode=/etc"]}), 0, "mode of file \"/etc\": drwxr-xr-x\nperms of file \"/etc\": -rwxr-xr-x\n")]
 #[case::no_file(json!({"args": ["mounttest", "--file_content=/no"]}), 1, "error reading file content for \"/no\": open /no: No such file or directory\n")]
 #[case::no_lines(json!({"args": ["logs-generator", "--log-lines-total=0"]}), 255, "Invalid total number of lines: 0\n")]
 fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use client_kit::Credential;
 use fake_apiserver::Cluster;
 use fake_apiserver::nodes::Image;
 use shared_json::{Value, json};
@@ -27,6 +28,9 @@ pub(crate) struct Life {
     pub(crate) patch: Option<(u64, &'static str, Value)>,
 }
 
+/// An image that is pulled as `u` with the password `p` alone.
+pub(crate) const PRIVATE: &str = "private.example.com/a:1";
+
 /// Lives with this spec for so many seconds: its status then, and something that its kubelet has said by then.
 #[track_caller]
 pub(crate) fn tells(spec: Value, seconds: u64, status: &str, said: &str) {
@@ -49,6 +53,14 @@ pub(crate) fn live(life: Life) -> (String, Vec<String>) {
     simulate(move || async move {
         let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
         cluster.images().set("missing:1", Image::missing("missing:1"));
+        let busy = Image::remote("busy:1", Duration::from_millis(500)).with_failures(2);
+        cluster.images().set("busy:1", busy);
+        let credential = Credential {
+            username: "u".to_owned(),
+            password: "p".to_owned(),
+        };
+        let private = Image::remote(PRIVATE, Duration::from_millis(500)).with_credential(credential);
+        cluster.images().set(PRIVATE, private);
         cluster
             .images()
             .set("slow:1", Image::remote("slow:1", Duration::from_secs(2)));

@@ -40,6 +40,7 @@ mod namespace_rows;
 mod needs_rows;
 mod network_fault_rows;
 mod network_rows;
+mod node_sockets;
 mod nodes;
 mod nominations;
 mod oom_rows;

@@ -6,7 +6,7 @@ use fake_apiserver::Cluster;
 use fake_apiserver::nodes::{Image, ImageRegistry};
 use shared_json::{Value, json};
 
-use crate::lives::tells;
+use crate::lives::{Life, PRIVATE, live, tells};
 use crate::support::{request, simulate};
 
 const DIGEST: &str = "nginx@sha256:0000000000000000000000000000000000000000000000000000000000000000";
@@ -238,6 +238,92 @@ fn images_that_do_not_come() {
         "Pending ContainersNotReady i:waiting(ImagePullBackOff) a:waiting(PodInitializing)",
         "i BackOff: Back-off pulling image \"missing:1\"",
     );
+}
+
+/// Names below `invalid.` are nobody's. Each failure is one attempt: after 10 seconds the next, then after 20.
+#[test]
+fn registries_that_fail() {
+    let image = "invalid.registry.k8s.io/invalid/alpine:3.1";
+    let begin =
+        format!("failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": ");
+    let why = "failed to do request: Head \"https://invalid.registry.k8s.io/v2/invalid/alpine/manifests/3.1\": dial tcp: \
+               lookup invalid.registry.k8s.io on 127.0.0.53:53: no such host";
+    tells(
+        one(image, ""),
+        4,
+        "Pending ContainersNotReady a:waiting(ErrImagePull)",
+        &format!("a Failed: Failed to pull image \"{image}\": {begin}{why}"),
+    );
+    for (seconds, attempts, status) in [
+        (4, "", "Pending ContainersNotReady a:waiting(ErrImagePull)"),
+        (
+            75,
+            " x3",
+            "Pending ContainersNotReady a:waiting(ImagePullBackOff)",
+        ),
+    ] {
+        let (found, events) = live(Life {
+            spec: one(image, ""),
+            seconds,
+            ..Life::default()
+        });
+        let pulling = format!("a Pulling: Pulling image \"{image}\"{attempts}");
+        assert_eq!(
+            (found.as_str(), events.contains(&pulling)),
+            (status, true),
+            "{events:#?}"
+        );
+    }
+    // The third attempt succeeds.
+    tells(
+        one("busy:1", ""),
+        4,
+        "Pending ContainersNotReady a:waiting(ErrImagePull)",
+        "manifests/1: 503 Service Unavailable",
+    );
+    tells(
+        one("busy:1", ""),
+        75,
+        RUNS,
+        "a Pulled: Successfully pulled image \"busy:1\" in ",
+    );
+}
+
+#[test]
+fn images_that_need_a_secret() {
+    let failed = "Pending ContainersNotReady a:waiting(ErrImagePull)";
+    tells(
+        one(PRIVATE, ""),
+        4,
+        failed,
+        "authorization failed: no basic auth credentials",
+    );
+    let with_secret = |username: &str, host: &str| {
+        let config = json!({"auths": {host: {"username": username, "password": "p"}}}).to_string();
+        let secret = json!({
+            "metadata": {"name": "s"}, "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config},
+        });
+        let mut spec = one(PRIVATE, "");
+        spec["imagePullSecrets"] = json!([{"name": "s"}]);
+        live(Life {
+            spec,
+            seconds: 5,
+            before: vec![("/api/v1/namespaces/default/secrets", secret)],
+            ..Life::default()
+        })
+    };
+    for (username, host, status, said) in [
+        ("u", "private.example.com", RUNS, "a Pulled: Successfully pulled"),
+        ("v", "private.example.com", failed, "401 Unauthorized"),
+        ("u", "other.example.com", failed, "no basic auth credentials"),
+    ] {
+        let (found, events) = with_secret(username, host);
+        assert_eq!(found, status, "{username} {host}: {events:#?}");
+        assert!(
+            events.iter().any(|event| event.contains(said)),
+            "{username} {host}: {events:#?}"
+        );
+    }
 }
 
 /// A pod whose container `a` mounts a volume that is an image, beside `more`.

@@ -3,7 +3,6 @@
 //! `puller` compares the list with what is under way, `worker` pulls one tag, `report` makes the status (pure), `credentials` reads
 //! Secrets, `pace` holds back writes. [`ImageService`] is what all that needs of the node.
 
-mod credentials;
 mod pace;
 mod puller;
 mod report;
@@ -11,4 +10,4 @@ mod service;
 mod worker;
 
 pub(super) use puller::add;
-pub use service::{Credential, ImageService, PullRequest};
+pub use service::{ImageService, PullRequest};

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use client_kit::{EventRecorder, Random, Seed, SharedClock};
+use client_kit::{Credential, EventRecorder, Random, Seed, SharedClock, credentials};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::credentials::credentials;
 use super::pace::Pace;
 use super::report::{Key, is_over, report};
-use super::service::{Credential, ImageService};
+use super::service::ImageService;
 use super::worker::{Task, Worker};
 use crate::api::v1beta1::{ImageTagSpec, NodeImage, ReferenceObject};
 use crate::images::ImageReference;

@@ -2,16 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use client_kit::Credential;
 use futures::future::BoxFuture;
-
-/// A name and a password for a registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credential {
-    /// The name.
-    pub username: String,
-    /// The password.
-    pub password: String,
-}
 
 /// An image to pull.
 #[derive(Debug, Clone, PartialEq, Eq)]

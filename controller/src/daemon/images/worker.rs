@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use client_kit::{EventRecorder, EventType, SharedClock};
+use client_kit::{Credential, EventRecorder, EventType, SharedClock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::service::{Credential, ImageService, PullRequest};
+use super::service::{ImageService, PullRequest};
 use crate::api::v1beta1::{ImageTagSpec, ImageTagStatus, SandboxConfig};
 use crate::images::{BACKOFF_LIMIT, ImageReference, TIMEOUT_S};
 

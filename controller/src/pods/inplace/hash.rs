@@ -1,5 +1,6 @@
 //! The hashes by which the node's daemon tells that a container runs what its spec says.
 
+use go_dump::{bytes_hash, container_hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -47,12 +48,7 @@ pub(crate) fn runtime_containers(pod: &Pod) -> Option<RuntimeContainers> {
 
 /// The kubelet's hash of a container: of its name and image (Kubernetes 1.31 and later).
 pub(crate) fn plain_hash(container: &Container) -> u64 {
-    // The kubelet omits the image when it is empty.
-    let mut fields = json!({ "name": container.name });
-    if let (Some(image), Some(map)) = (&container.image, fields.as_object_mut()) {
-        map.insert("image".to_owned(), json!(image));
-    }
-    deep_hash(to_go_json(&fields).as_bytes())
+    container_hash(&container.name, container.image.as_deref())
 }
 
 /// The hash of the environment variables that come from the pod's labels and annotations, with their values there.
@@ -99,7 +95,7 @@ pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<
     } else {
         to_go_json(&Value::Array(values))
     };
-    deep_hash(text.as_bytes())
+    bytes_hash(text.as_bytes())
 }
 
 /// What an environment variable refers to.
@@ -116,16 +112,6 @@ pub(crate) fn reference(env: &EnvVar) -> Option<Reference<'_>> {
     key("metadata.labels['")
         .map(Reference::Label)
         .or_else(|| key("metadata.annotations['").map(Reference::Annotation))
-}
-
-/// `DeepHashObject` of Kubernetes for bytes: FNV-1a over how Go's spew prints them.
-pub(crate) fn deep_hash(bytes: &[u8]) -> u64 {
-    let printed: Vec<String> = bytes.iter().map(u8::to_string).collect();
-    let text = format!("([]uint8)[{}]", printed.join(" "));
-    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    u64::from(hash)
 }
 
 #[cfg(test)]

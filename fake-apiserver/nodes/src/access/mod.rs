@@ -17,6 +17,7 @@ use futures::FutureExt as _;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use kube::Client;
 use machinery::meta::ObjectMeta as _;
 use network::Connection;
 use node_access::{LogQuery, NodeAccess, Refused, Session, Wants, dialled};
@@ -24,6 +25,7 @@ use shared_json::{Text, Value};
 use tokio::io::DuplexStream;
 
 use super::by_name::ByName;
+use super::kubelet::{fill_of, is_named_in};
 use super::mail::Mailboxes;
 use super::programs::{self, Output, Run};
 
@@ -45,6 +47,8 @@ struct Port {
     /// The node's pods, in their newest versions.
     mailboxes: OnceLock<Mailboxes>,
     place: OnceLock<NodePlace>,
+    /// For the files of service accounts.
+    client: OnceLock<Client>,
 }
 
 /// Listeners by uid and port.
@@ -85,6 +89,11 @@ impl KubeletPort {
     /// Sees the node's pods in these mailboxes.
     pub(super) fn see(&self, mailboxes: &Mailboxes) {
         self.0.mailboxes.get_or_init(|| Arc::clone(mailboxes));
+    }
+
+    /// Asks with this client for what commands in containers look at.
+    pub(super) fn ask_by(&self, client: &Client) {
+        self.0.client.get_or_init(|| client.clone());
     }
 
     /// Takes its place on the network.
@@ -180,7 +189,14 @@ impl NodeAccess for KubeletPort {
         wants: Wants,
     ) -> Result<Box<dyn Session>, Refused> {
         let (run, id) = self.running(pod, container)?;
-        Ok(programs::exec_session(&run, id, argv, wants))
+        let needs = match self.0.client.get() {
+            Some(client) if is_named_in(argv.iter().map(String::as_str)) => {
+                let (client, pod, run) = (client.clone(), pod.clone(), Arc::clone(&run));
+                async move { fill_of(&client, &pod, &run).await }.boxed()
+            }
+            _ => std::future::ready(()).boxed(),
+        };
+        Ok(programs::exec_session(&run, id, (argv, needs), wants))
     }
 
     fn attach(&self, pod: &Value, container: &str, wants: Wants) -> Result<Box<dyn Session>, Refused> {

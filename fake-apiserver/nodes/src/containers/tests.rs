@@ -61,6 +61,7 @@ fn bed(command: &[&str], spec: Value) -> Bed {
         running: true,
     };
     let place = Place {
+        node: "node1".to_owned(),
         address: ADDRESS.to_owned(),
         pod: ("n".to_owned(), "p".to_owned()),
         spec,

@@ -25,6 +25,7 @@ use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use pod::PodWorker;
+pub(crate) use pod::{fill_of, is_named_in};
 
 use crate::access::{KubeletPort, NodePlace};
 use crate::admission::{self, Refusal};
@@ -120,6 +121,7 @@ impl Kubelet {
         let seed = seed.fork("kubelet").fork(&spec.name);
         let (access, pods) = (KubeletPort::default(), Mailboxes::default());
         access.see(&pods);
+        access.ask_by(objects.client());
         Self {
             client: objects.client().clone(),
             objects,

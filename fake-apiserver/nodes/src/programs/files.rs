@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use shared_json::Text;
+
+use super::cgroup;
 use crate::nic::Nic;
 
 /// The largest size of a file; bytes beyond it are lost.
@@ -19,9 +22,17 @@ const FOLDERS: [&str; 9] = [
     "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
 ];
 
-/// A directory tree: absolute path to content; a directory has none.
+/// The mode of a file that was not given another, that of a directory, and that of a volume.
+const MODES: (u16, u16, u16) = (0o644, 0o755, 0o777);
+
+/// A directory tree.
 #[derive(Debug, Clone, Default)]
-struct Tree(BTreeMap<String, Option<Vec<u8>>>);
+struct Tree {
+    /// Absolute path to content; a directory has none.
+    entries: BTreeMap<String, Option<Vec<u8>>>,
+    /// The modes that were set.
+    modes: BTreeMap<String, u16>,
+}
 
 /// A tree that several containers, or several instances of one, may see.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +40,8 @@ pub(crate) struct Volume {
     tree: Arc<Mutex<Tree>>,
     /// The visible part: the path of a file or a directory; all of it if empty.
     part: Arc<str>,
+    /// Whether this view of it cannot be written.
+    read_only: bool,
 }
 
 impl Volume {
@@ -50,7 +63,19 @@ impl Volume {
         Self {
             tree: Arc::clone(&self.tree),
             part: format!("{}{part}", self.part).into(),
+            read_only: self.read_only,
         }
+    }
+
+    /// A file of it, which is made, and the directories above it, if there is none.
+    pub(crate) fn file(&self, path: &str) -> Self {
+        let path = resolve("/v", &format!("./{path}"));
+        let files = Files::with_mounts(vec![("/v".to_owned(), self.clone())]);
+        if !files.exists(&path) {
+            let _ = files.make_dir(parent(&path), true);
+            let _ = files.write(&path, b"", true);
+        }
+        self.part(path.strip_prefix("/v").unwrap_or_default())
     }
 
     /// A copy of its present contents.
@@ -58,7 +83,14 @@ impl Volume {
         Self {
             tree: Arc::new(Mutex::new(self.lock().clone())),
             part: Arc::clone(&self.part),
+            read_only: self.read_only,
         }
+    }
+
+    /// The same volume, mounted so that it cannot be written.
+    pub(crate) fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
     }
 
     /// Takes the contents of another one; all that share it see them.
@@ -79,6 +111,10 @@ pub(crate) struct Files {
     page: Option<String>,
     /// The pod's network, for the files in `/etc` that tell of it.
     nic: Option<Nic>,
+    /// The container's name.
+    container: Text,
+    /// Whether the root cannot be written (`readOnlyRootFilesystem`).
+    read_only_root: bool,
 }
 
 impl Default for Files {
@@ -102,6 +138,8 @@ pub(crate) enum FileError {
     NotEmpty,
     #[error("No space left on device")]
     Full,
+    #[error("Read-only file system")]
+    ReadOnly,
 }
 
 /// An absolute path without `.`, `..` and doubled slashes.
@@ -122,6 +160,15 @@ pub(super) fn resolve(cwd: &str, path: &str) -> String {
         }
     }
     format!("/{}", parts.join("/"))
+}
+
+/// A mode as `ls` has it.
+pub(super) fn mode_text(is_folder: bool, mode: u16) -> String {
+    let letters = "rwxrwxrwx".char_indices();
+    let bits = letters.map(|(at, letter)| if mode & (0o400 >> at) == 0 { '-' } else { letter });
+    std::iter::once(if is_folder { 'd' } else { '-' })
+        .chain(bits)
+        .collect()
 }
 
 fn parent(path: &str) -> &str {
@@ -158,6 +205,8 @@ impl Files {
             mounts,
             page: None,
             nic: None,
+            container: Text::default(),
+            read_only_root: false,
         };
         // What is mounted below another mount is below a directory there.
         for (path, _) in &files.mounts {
@@ -176,10 +225,66 @@ impl Files {
         self
     }
 
-    /// The files of a container on a network: `/etc` tells of it.
-    pub(crate) fn with_network(mut self, nic: &Nic) -> Self {
+    /// The files of a container on a network: `/etc` tells of it, and its control group of its limits.
+    pub(crate) fn with_network(mut self, nic: &Nic, container: Text) -> Self {
         self.nic = Some(nic.clone());
+        self.container = container;
         self
+    }
+
+    /// The files of a container whose root cannot be written.
+    pub(crate) fn with_read_only_root(mut self, read_only: bool) -> Self {
+        self.read_only_root = read_only;
+        self
+    }
+
+    /// The name of the container whose files these are.
+    pub(crate) fn container(&self) -> &str {
+        &self.container
+    }
+
+    /// The volume that is mounted at a path, as whoever fills it sees it.
+    pub(crate) fn volume_at(&self, path: &str) -> Option<Volume> {
+        let (_, volume) = self.mounts.iter().find(|(mount, _)| mount == path)?;
+        let mut volume = volume.clone();
+        volume.read_only = false;
+        Some(volume)
+    }
+
+    /// Whether a path is on a volume that cannot be written. `/dev` has a file system of its own in every container.
+    fn is_read_only(&self, path: &str) -> bool {
+        match self.mounted(path) {
+            Some((volume, _)) => volume.read_only,
+            None if below(path, cgroup::FOLDER).is_some() => true,
+            None => self.read_only_root && below(path, "/dev").is_none(),
+        }
+    }
+
+    /// The mode of a file or a directory.
+    pub(crate) fn mode(&self, path: &str) -> Result<u16, FileError> {
+        let (volume, inner) = self.volume(path);
+        let tree = volume.lock();
+        let is_whole = path != "/" && inner == "/";
+        let usual = match tree.entries.get(&inner) {
+            Some(Some(_)) => MODES.0,
+            Some(None) if inner == *volume.part => MODES.2,
+            Some(None) => MODES.1,
+            None if is_whole => MODES.2,
+            None if path == "/" => MODES.1,
+            None => return Err(FileError::Missing),
+        };
+        Ok(tree.modes.get(&inner).copied().unwrap_or(usual))
+    }
+
+    /// Sets the mode of a file or a directory.
+    pub(crate) fn set_mode(&self, path: &str, mode: u16) -> Result<(), FileError> {
+        self.mode(path)?;
+        if self.is_read_only(path) {
+            return Err(FileError::ReadOnly);
+        }
+        let (volume, inner) = self.volume(path);
+        volume.lock().modes.insert(inner, mode);
+        Ok(())
     }
 
     /// Whether a web server finds the page of an HTTP path; none if the image does not bring that page.
@@ -200,17 +305,21 @@ impl Files {
                 .chain(pages)
                 .flat_map(with_parents);
             let own = all.filter(|path| self.mounted(path).is_none());
-            let mut tree = Tree(own.map(|path| (path, None)).collect());
+            let mut tree = Tree {
+                entries: own.map(|path| (path, None)).collect(),
+                modes: BTreeMap::new(),
+            };
             if let Some(page) = &self.page {
-                tree.0.insert(page.clone(), Some(STOCK_PAGE.to_vec()));
+                tree.entries.insert(page.clone(), Some(STOCK_PAGE.to_vec()));
             }
             let told = self.nic.iter().flat_map(Nic::files);
             for (path, content) in told.filter(|(path, _)| self.mounted(path).is_none()) {
-                tree.0.insert(path.to_owned(), Some(content));
+                tree.entries.insert(path.to_owned(), Some(content));
             }
             Volume {
                 tree: Arc::new(Mutex::new(tree)),
                 part: Arc::default(),
+                read_only: self.read_only_root,
             }
         })
     }
@@ -234,8 +343,24 @@ impl Files {
     fn make_dirs(&self, path: &str) {
         for at in with_parents(path) {
             let (volume, inner) = self.volume(&at);
-            volume.lock().0.entry(inner).or_insert(None);
+            volume.lock().entries.entry(inner).or_insert(None);
         }
+    }
+
+    /// The content of a file that tells of the container's limits.
+    fn limits_file(&self, path: &str) -> Option<Vec<u8>> {
+        let name = below(path, cgroup::FOLDER)?.strip_prefix('/')?;
+        let pod = self
+            .nic
+            .as_ref()
+            .filter(|_| self.mounted(path).is_none())?
+            .pod()?;
+        cgroup::content(&pod, &self.container, name).map(String::into_bytes)
+    }
+
+    /// Whether a directory is the one of these files.
+    fn is_limits_folder(&self, path: &str) -> bool {
+        self.nic.is_some() && path == cgroup::FOLDER && self.mounted(path).is_none()
     }
 
     /// A file's content.
@@ -243,8 +368,11 @@ impl Files {
         if path == "/dev/null" {
             return Ok(Vec::new());
         }
+        if let Some(content) = self.limits_file(path) {
+            return Ok(content);
+        }
         let (volume, inner) = self.volume(path);
-        match volume.lock().0.get(&inner) {
+        match volume.lock().entries.get(&inner) {
             Some(Some(content)) => Ok(content.clone()),
             Some(None) => Err(FileError::IsDirectory),
             None if inner == "/" => Err(FileError::IsDirectory),
@@ -260,15 +388,18 @@ impl Files {
         if !self.is_dir(parent(path)) {
             return Err(FileError::Missing);
         }
+        if self.is_read_only(path) {
+            return Err(FileError::ReadOnly);
+        }
         let (volume, inner) = self.volume(path);
         let mut tree = volume.lock();
-        if inner == "/" || matches!(tree.0.get(&inner), Some(None)) {
+        if inner == "/" || matches!(tree.entries.get(&inner), Some(None)) {
             return Err(FileError::IsDirectory);
         }
-        if tree.0.len() >= FILES_MAX {
+        if tree.entries.len() >= FILES_MAX {
             return Err(FileError::Full);
         }
-        let file = tree.0.entry(inner).or_default().get_or_insert_default();
+        let file = tree.entries.entry(inner).or_default().get_or_insert_default();
         if !append {
             file.clear();
         }
@@ -278,14 +409,20 @@ impl Files {
     }
 
     pub(crate) fn is_dir(&self, path: &str) -> bool {
+        if self.is_limits_folder(path) {
+            return true;
+        }
         let (volume, inner) = self.volume(path);
-        inner == "/" || matches!(volume.lock().0.get(&inner), Some(None))
+        inner == "/" || matches!(volume.lock().entries.get(&inner), Some(None))
     }
 
     pub(crate) fn is_file(&self, path: &str) -> bool {
+        if self.limits_file(path).is_some() {
+            return true;
+        }
         let (volume, inner) = self.volume(path);
         let tree = volume.lock();
-        matches!(tree.0.get(&inner), Some(Some(_)))
+        matches!(tree.entries.get(&inner), Some(Some(_)))
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {
@@ -299,6 +436,9 @@ impl Files {
         }
         if !parents && !self.is_dir(parent(path)) {
             return Err(FileError::Missing);
+        }
+        if self.is_read_only(path) && !self.is_dir(path) {
+            return Err(FileError::ReadOnly);
         }
         self.make_dirs(path);
         Ok(())
@@ -330,11 +470,14 @@ impl Files {
         if !self.is_dir(path) {
             return Err(FileError::Missing);
         }
+        if self.is_limits_folder(path) {
+            return Ok(cgroup::NAMES.map(str::to_owned).to_vec());
+        }
         let (volume, inner) = self.volume(path);
         let prefix = if inner == "/" { inner } else { format!("{inner}/") };
         let tree = volume.lock();
         Ok(tree
-            .0
+            .entries
             .keys()
             .filter_map(|key| key.strip_prefix(&prefix))
             .filter(|rest| !rest.is_empty() && !rest.contains('/'))
@@ -347,16 +490,21 @@ impl Files {
         if !self.exists(path) {
             return Err(FileError::Missing);
         }
+        if self.is_read_only(path) {
+            return Err(FileError::ReadOnly);
+        }
         let (volume, inner) = self.volume(path);
         let mut tree = volume.lock();
-        if matches!(tree.0.get(&inner), Some(None)) || inner == "/" {
+        if matches!(tree.entries.get(&inner), Some(None)) || inner == "/" {
             if !recursive {
                 return Err(FileError::IsDirectory);
             }
             let prefix = format!("{}/", inner.trim_end_matches('/'));
-            tree.0.retain(|key, _| !key.starts_with(&prefix));
+            tree.entries.retain(|key, _| !key.starts_with(&prefix));
+            tree.modes.retain(|key, _| !key.starts_with(&prefix));
         }
-        tree.0.remove(&inner);
+        tree.modes.remove(&inner);
+        tree.entries.remove(&inner);
         Ok(())
     }
 
@@ -401,6 +549,68 @@ mod tests {
         assert_eq!(files.remove("/a", false), Err(FileError::IsDirectory));
         assert_eq!(files.remove("/a", true), Ok(()));
         assert!(!files.exists("/a/b"));
+    }
+
+    #[rstest]
+    #[case(false, 0o644, "-rw-r--r--")]
+    #[case(false, 0o440, "-r--r-----")]
+    #[case(true, 0o777, "drwxrwxrwx")]
+    fn modes_are_shown(#[case] is_folder: bool, #[case] mode: u16, #[case] expected: &str) {
+        assert_eq!(mode_text(is_folder, mode), expected);
+    }
+
+    #[test]
+    fn files_have_modes() {
+        let volume = Volume::default();
+        let files = Files::with_mounts(vec![("/v".to_owned(), volume.clone())]);
+        assert_eq!(
+            (files.mode("/v"), files.mode("/v/x")),
+            (Ok(0o777), Err(FileError::Missing))
+        );
+        assert_eq!(files.write("/v/x", b"1", false), Ok(()));
+        assert_eq!((files.mode("/v/x"), files.mode("/etc")), (Ok(0o644), Ok(0o755)));
+        assert_eq!(files.set_mode("/v/x", 0o400), Ok(()));
+        let other = Files::with_mounts(vec![("/w".to_owned(), volume.clone())]);
+        assert_eq!(
+            (other.mode("/w/x"), volume.copy().lock().modes.len()),
+            (Ok(0o400), 1)
+        );
+        assert_eq!(
+            (files.remove("/v/x", false), files.write("/v/x", b"1", false)),
+            (Ok(()), Ok(()))
+        );
+        assert_eq!(
+            (files.mode("/v/x"), files.set_mode("/v/y", 0o400)),
+            (Ok(0o644), Err(FileError::Missing))
+        );
+    }
+
+    #[test]
+    fn a_volume_mounted_read_only_is_not_written() {
+        let volume = Volume::default();
+        let mounts = vec![
+            ("/r".to_owned(), volume.clone().read_only()),
+            ("/w".to_owned(), volume),
+        ];
+        let files = Files::with_mounts(mounts);
+        assert_eq!(
+            (files.write("/w/x", b"1", false), files.read("/r/x")),
+            (Ok(()), Ok(b"1".to_vec()))
+        );
+        assert_eq!(files.write("/r/x", b"2", false), Err(FileError::ReadOnly));
+        assert_eq!(files.make_dir("/r/d", true), Err(FileError::ReadOnly));
+        assert_eq!(files.remove("/r/x", false), Err(FileError::ReadOnly));
+        assert_eq!(files.set_mode("/r/x", 0o600), Err(FileError::ReadOnly));
+        assert_eq!(files.write("/tmp/x", b"2", false), Ok(()));
+        let files = files.with_read_only_root(true);
+        assert_eq!(files.write("/tmp/x", b"2", false), Err(FileError::ReadOnly));
+        assert_eq!(
+            (
+                files.write("/dev/x", b"2", false),
+                files.write("/w/x", b"2", false)
+            ),
+            (Ok(()), Ok(()))
+        );
     }
 
     #[test]

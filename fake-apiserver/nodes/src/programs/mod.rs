@@ -1,7 +1,7 @@
 //! The programs of containers: programs that serve until they are stopped, scripted ones, and a small shell.
 //!
 //! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
-//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files and [`pipe`] its
+//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files, [`cgroup`] those that tell of its limits, and [`pipe`] its
 //! input and output; [`web`] are the commands that use the network; [`image_program`] has the programs of images that are known by name, [`agnhost`] that of Kubernetes' tests; [`native`] are programs in Rust, a user's own among them; [`outside`] those that run elsewhere; [`session`] is a client's command in a
 //! container, or its attachment to a running program.
 
@@ -9,6 +9,7 @@ mod agnhost;
 mod arith;
 mod builtins;
 mod certgen;
+mod cgroup;
 mod files;
 mod image_program;
 mod native;
@@ -31,7 +32,9 @@ pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, Ou
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, ProbeAnswer, Program, Reply};
-pub(super) use script::{argv_of, document_root, program_of, task_of};
+pub(super) use script::{
+    argv_of, document_root, files_of_image, page_program, privileges_program, program_of, task_of,
+};
 pub use session::Ran;
 pub(super) use session::{attach, exec_session, run_to_end};
 pub(super) use shell::exec;

@@ -201,6 +201,49 @@ pub(crate) fn document_root(image: &str) -> Option<&'static str> {
     }
 }
 
+/// The files that an image of Kubernetes' tests is known for: a page of the demonstration of updates.
+pub(crate) fn files_of_image(image: &str) -> &'static [(&'static str, &'static str)] {
+    match short_name(image) {
+        "kitten" => &[
+            ("data.json", "{\n  \"image\": \"kitten.jpg\"\n}\n"),
+            ("etc/os-release", "NAME=\"Alpine Linux\"\nID=alpine\n"),
+        ],
+        "nautilus" => &[
+            ("data.json", "{\n  \"image\": \"nautilus.jpg\"\n}\n"),
+            ("etc/os-release", "NAME=\"Alpine Linux\"\nID=alpine\n"),
+        ],
+        _ => &[],
+    }
+}
+
+/// The program of such an image: it serves its page.
+pub(crate) fn page_program(image: &str) -> Option<Program> {
+    let (name, text) = files_of_image(image).first()?;
+    Some(Program {
+        pages: BTreeMap::from([(format!("/{name}"), (*text).to_owned())]),
+        ..Program::default()
+    })
+}
+
+/// The program of the image that says which user it is after it has asked for root: it is root unless the container forbids that.
+pub(crate) fn privileges_program(image: &str, spec: &Value) -> Option<Program> {
+    let context = |field: &str| spec.get("securityContext")?.get(field);
+    if short_name(image) != "nonewprivs" {
+        return None;
+    }
+    let forbids = context("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false);
+    let user = context("runAsUser").and_then(Value::as_u64).filter(|_| forbids);
+    let exit = ExitScript {
+        after_ms: TASK_MS,
+        ..ExitScript::default()
+    };
+    Some(Program {
+        logs: format!("Effective uid: {}\n", user.unwrap_or_default()),
+        exits: vec![exit],
+        ..Program::default()
+    })
+}
+
 /// The program of a container in a pod that is to end (`restartPolicy` `Never` or `OnFailure`) whose image and command are
 /// unknown: it does its work for a moment and ends well, so that a Job completes. None if the pod is to serve, or if the image
 /// is one of a known server.

@@ -142,8 +142,13 @@ impl Terminal {
     }
 }
 
-/// Runs a command in the container of a program.
-pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants: Wants) -> Box<dyn Session> {
+/// Runs a command in the container of a program, once what it needs is there.
+pub(crate) fn exec_session(
+    run: &Arc<Run>,
+    id: String,
+    (argv, needs): (Vec<String>, BoxFuture<'static, ()>),
+    wants: Wants,
+) -> Box<dyn Session> {
     let (out, err) = (Output::pipe(), Output::pipe());
     let input = wants.stdin.then(Output::pipe);
     let err_of_command = if wants.tty { out.clone() } else { err.clone() };
@@ -155,6 +160,7 @@ pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants:
     };
     let run = Arc::clone(run);
     let end = async move {
+        needs.await;
         tokio::select! {
             biased;
             // The command goes with its container.

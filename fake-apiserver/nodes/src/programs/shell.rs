@@ -1,10 +1,10 @@
 //! Runs parsed commands, in virtual time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use client_kit::SharedClock;
+use client_kit::{Random, SharedClock};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -71,6 +71,10 @@ pub(super) struct Shell {
     pub cwd: String,
     pub hostname: String,
     pub clock: SharedClock,
+    /// The name by which it was called, which begins its complaints.
+    name: String,
+    /// The numbers of `$RANDOM`.
+    random: Mutex<Option<Random>>,
     /// The program of the container that it is in.
     pub(super) run: Option<Arc<Run>>,
     /// The exit code of the last command.
@@ -129,6 +133,8 @@ impl Shell {
             cwd: "/".to_owned(),
             hostname: hostname.to_owned(),
             clock,
+            name: "sh".to_owned(),
+            random: Mutex::default(),
             run: None,
             status: 0,
             trap: None,
@@ -146,6 +152,9 @@ impl Shell {
 
     /// Runs a program with its arguments to its end; gives its exit code.
     pub(super) async fn run_argv(&mut self, argv: &[String], streams: &Streams) -> i32 {
+        if let Some(first) = argv.first().filter(|first| first.ends_with("sh")) {
+            self.name.clone_from(first);
+        }
         Box::pin(self.command(argv, streams)).await;
         if let Some(script) = self.exit_trap.take() {
             let status = self.status;
@@ -161,7 +170,7 @@ impl Shell {
         match parse(text) {
             Ok(node) => self.run(&node, streams).await,
             Err(error) => {
-                streams.err.write(format!("sh: {error}\n").as_bytes());
+                streams.err.write(format!("{}: {error}\n", self.name).as_bytes());
                 self.status = 2;
                 Flow::Exit
             }
@@ -471,7 +480,9 @@ impl Shell {
                 }
                 None if builtins::is_server(name) => self.serve().await,
                 None => {
-                    streams.err.write(format!("sh: {name}: not found\n").as_bytes());
+                    streams
+                        .err
+                        .write(format!("{}: {name}: not found\n", self.name).as_bytes());
                     self.status = 127;
                 }
             },
@@ -483,7 +494,7 @@ impl Shell {
         if self.depth >= CALLS_MAX {
             streams
                 .err
-                .write(b"sh: maximum function recursion depth exceeded\n");
+                .write(format!("{}: maximum function recursion depth exceeded\n", self.name).as_bytes());
             self.status = 2;
             return Flow::Exit;
         }
@@ -528,7 +539,11 @@ impl Shell {
                     Ok(content) => script = Some(String::from_utf8_lossy(&content).into_owned()),
                     Err(_) => {
                         streams.err.write(
-                            format!("sh: can't open '{argument}': No such file or directory\n").as_bytes(),
+                            format!(
+                                "{}: can't open '{argument}': No such file or directory\n",
+                                self.name
+                            )
+                            .as_bytes(),
                         );
                         self.status = 2;
                         return Flow::Next;

@@ -8,7 +8,7 @@ mod folder;
 mod process;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt as _;
@@ -17,6 +17,11 @@ use nodes::{OutsideContainer, OutsideProgram, OutsidePrograms};
 
 pub use file::{RunFile, RunFileError};
 use process::Child;
+
+/// The socket of a node, in the folder of all.
+pub(super) fn socket(folder: &Path, node: &str) -> PathBuf {
+    folder.join(format!("{node}.sock"))
+}
 
 /// How programs reach the server.
 struct Reached {
@@ -34,16 +39,20 @@ struct Shared {
     images: RunFile,
     /// The programs' files, a folder for each container.
     folder: PathBuf,
+    /// The folder of the nodes' sockets, if they have some.
+    sockets: Option<PathBuf>,
     reached: OnceLock<Reached>,
 }
 
 impl Children {
     /// The programs of `images`, whose files go below `folder`.
+    /// `sockets` is the folder of the nodes' sockets, if they have some.
     #[must_use]
-    pub fn new(images: RunFile, folder: PathBuf) -> Self {
+    pub fn new(images: RunFile, folder: PathBuf, sockets: Option<PathBuf>) -> Self {
         Self(Arc::new(Shared {
             images,
             folder,
+            sockets,
             reached: OnceLock::new(),
         }))
     }

@@ -17,7 +17,7 @@ use tokio::process::Command;
 
 use super::file::{RunImage, filled};
 use super::folder::{Folder, kubeconfig};
-use super::{Children, Reached};
+use super::{Children, Reached, socket};
 
 /// How long a token is good, and when it is renewed.
 const TOKEN_SECONDS: u64 = 3600;
@@ -253,6 +253,11 @@ impl Child {
         }
         for (own, port) in ports {
             variables.insert(format!("PORT_{own}"), port.to_string());
+        }
+        if let Some(sockets) = &self.children.0.sockets {
+            let node = self.pod.pointer("/spec/nodeName").and_then(Value::as_str);
+            let socket = socket(sockets, node.unwrap_or_default());
+            variables.insert("CRI_SOCKET".to_owned(), socket.to_string_lossy().into_owned());
         }
         let of_file = self.image.env.iter();
         let of_file: Vec<_> = of_file

@@ -86,6 +86,8 @@ pub(super) const CRATES: &[Crate] = &[
         &[
             "client-kit",
             "controllers",
+            "cri",
+            "go-dump",
             "machinery",
             "network",
             "nodes",
@@ -126,4 +128,5 @@ pub(super) const IN_TESTS: &[(&str, &str)] = &[
     ("machinery", "client-kit"),
     ("fake-apiserver", "seeded-entropy"),
     ("conformance", "seeded-entropy"),
+    ("kruise-daemon", "fake-apiserver"),
 ];

@@ -2,9 +2,10 @@
 //!
 //! [`worker`] is its life and the causes that wake it; [`sync`] brings the containers to the state that the spec wants,
 //! [`start`] and [`stop`] are the ways there and back; [`probes`] asks running containers, [`asked`] programs that listen on the network, [`dialled`] programs of this machine; [`environment`] and [`volumes`] are a
-//! container's needs before it can start, [`claims`] those of a pod that no scheduler has placed; [`backoff`] delays another try
+//! container's needs before it can start, [`account`] the files of its service account, [`claims`] those of a pod that no scheduler has placed; [`backoff`] delays another try
 //! after a failure, [`resize`] whether a pod gets the resources that it asks for now.
 
+mod account;
 mod asked;
 mod backoff;
 mod claims;
@@ -20,4 +21,5 @@ mod sync;
 mod volumes;
 mod worker;
 
+pub(crate) use account::{fill_of, is_named_in};
 pub(super) use worker::PodWorker;

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{EventType, Seed};
+use client_kit::{Credential, EventType, Seed, credentials};
 use machinery::meta::{ObjectMeta, at};
 use machinery::types::rfc3339;
 use network::Variables;
-use shared_json::Value;
+use shared_json::{Text, Value};
 use tokio::time::Instant;
 
+use super::account::{self, is_named_in};
 use super::backoff::{go_duration, go_fraction};
 use super::environment::expand;
 use super::events::field_path;
+use super::hooks::strings;
 use super::sync::Pass;
 use super::volumes::SHARED_MEMORY;
 use super::worker::{Gone, PodWorker};
@@ -22,8 +24,8 @@ use crate::images;
 use crate::nic::Nic;
 use crate::programs::{
     Agnhost, ContainerProgram, Exit, Files, ImageProgram, Launch, NativeLaunch, OutsideContainer,
-    Surroundings, Volume, argv_of, document_root, is_agnhost, launch, only_waits, program_of, task_of,
-    words_of,
+    Surroundings, Volume, argv_of, document_root, is_agnhost, launch, only_waits, page_program,
+    privileges_program, program_of, task_of, words_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -200,7 +202,7 @@ impl PodWorker {
         if self.pulls.waits(image, Instant::now()) {
             let message = format!("Back-off pulling image \"{image}\"");
             say(self, EventType::Normal, "BackOff", message.clone());
-            let why = images::not_found(image);
+            let why = self.pull_failures.get(image).map_or("", String::as_str);
             return Ok(Err(Blocked::new(
                 "ImagePullBackOff",
                 format!("{message}: ErrImagePull: {why}"),
@@ -224,16 +226,22 @@ impl PodWorker {
         let took = vary(pull, &mut self.random);
         tokio::time::sleep(took).await;
         self.pause(Duration::ZERO).await?;
+        let credentials = match known.credential.is_some() {
+            true => self.credentials(image).await,
+            false => Vec::new(),
+        };
+        let pulled = kubelet.images.pulled(&node, image, &credentials);
         drop(turn);
-        if known.failure.is_some() {
-            let why = images::not_found(image);
+        if let Err(error) = pulled {
+            let why = error.of_kubelet();
             self.pulls.failed(image, Instant::now(), Instant::now());
+            self.pull_failures.insert(image.to_owned(), why.clone());
             let message = format!("Failed to pull image \"{image}\": {why}");
             say(self, EventType::Warning, "Failed", message);
             return Ok(Err(Blocked::new("ErrImagePull", why)));
         }
-        self.kubelet.images.mark_pulled(&node, image);
         self.pulls.forget(image);
+        self.pull_failures.remove(image);
         let (pulled, waited) = (go_fraction(took), go_fraction(asked.elapsed()));
         let size = known.size_bytes;
         let text = format!(
@@ -273,6 +281,10 @@ impl PodWorker {
         spec: &Value,
     ) -> Result<(BTreeMap<String, String>, Vec<(String, Volume)>), String> {
         let env = self.environment(spec).await?;
+        let words = [strings(spec.get("command")), strings(spec.get("args"))].concat();
+        if is_named_in(words.iter().map(String::as_str)) {
+            self.fill_account().await;
+        }
         let mounts = self.mounts_of(spec, &env)?;
         if is_root_against_its_word(&self.pod, spec) {
             let pod = format!("{}_{}({})", self.pod.name(), self.pod.namespace(), self.pod.uid());
@@ -281,6 +293,19 @@ impl PodWorker {
             ));
         }
         Ok((env, mounts))
+    }
+
+    /// The credentials of the pod's Secrets for an image.
+    async fn credentials(&self, image: &str) -> Vec<Credential> {
+        let mut found = Vec::new();
+        for reference in items(&self.pod, "imagePullSecrets") {
+            let name = name_of(reference);
+            let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.pod.namespace());
+            let secret = self.get(&path).await;
+            let secret = secret.and_then(|secret| shared_json::from_value(secret).ok());
+            found.extend(secret.iter().flat_map(|secret| credentials(secret, image)));
+        }
+        found
     }
 
     /// Says so if credentials for images are missing. Images come nevertheless.
@@ -344,7 +369,10 @@ impl PodWorker {
         let run = container.restarts;
         let registered = self.kubelet.images.registered(image);
         let is_registered = registered.is_some();
-        let mut program = program_of(&self.pod, name).or_else(|| registered?.program);
+        let mut program = program_of(&self.pod, name)
+            .or_else(|| registered?.program)
+            .or_else(|| page_program(image))
+            .or_else(|| privileges_program(image, spec));
         // An init container without a command of its own is taken to do its work and end.
         let known: BTreeMap<String, String> = links
             .iter()
@@ -368,7 +396,10 @@ impl PodWorker {
         let nic = self.nic();
         let files = Files::with_mounts(mounts)
             .with_pages(document_root(image))
-            .with_network(&nic);
+            .with_network(&nic, Text::from(name))
+            .with_read_only_root(
+                at(spec, "securityContext.readOnlyRootFilesystem").and_then(Value::as_bool) == Some(true),
+            );
         let outside = self.kubelet.outside.as_ref().and_then(|programs| {
             programs.program(&OutsideContainer {
                 pod: &self.pod,
@@ -422,6 +453,7 @@ impl PodWorker {
                 running: true,
             };
             let place = Place {
+                node: self.kubelet.spec.name.clone(),
                 address: self.record.pod_ip.to_string(),
                 pod: (self.pod.namespace().to_owned(), self.pod.name().to_owned()),
                 spec: spec.clone(),
@@ -457,6 +489,16 @@ impl PodWorker {
             words(spec, "args", env),
             surroundings,
         )
+    }
+
+    /// Fills the volume of the pod's service account.
+    async fn fill_account(&self) {
+        let volumes = items(&self.pod, "volumes").iter();
+        for volume in volumes.filter(|volume| account::is_usual(volume)) {
+            if let Some(content) = self.volumes.get(name_of(volume)) {
+                account::fill(&self.kubelet.client, &self.pod, volume, content).await;
+            }
+        }
     }
 
     /// The program in Rust of a container's image, if there is one.

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::EventType;
-use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Array, Value};
 use tokio::time::Instant;
 
+use super::account;
 use super::environment::{expand_with, files_of, is_optional};
 use super::worker::PodWorker;
-use crate::programs::{Files, Volume};
+use crate::programs::{Files, Volume, files_of_image};
 use crate::status::{items, name_of};
 
 /// How long the first retry of a mount waits (the kubelet's).
@@ -87,27 +88,45 @@ impl PodWorker {
             return Ok(disks.of_volume(persistent));
         }
         if let Some(path) = volume.pointer("/hostPath/path").and_then(Value::as_str) {
-            return Ok(disks.of_node(&self.kubelet.spec.name, path));
+            let kind = volume.pointer("/hostPath/type").and_then(Value::as_str);
+            let is_file = matches!(kind, Some("File" | "FileOrCreate"));
+            return Ok(disks.of_node(&self.kubelet.spec.name, path, is_file));
         }
         let content = Volume::default();
         let projected = volume.pointer("/projected/sources").and_then(Value::as_array);
-        if projected.is_some_and(|sources| is_of_account(sources)) {
+        if projected.is_some() && account::is_usual(volume) {
             return Ok(content);
         }
+        if let Some(reference) = volume.get("image") {
+            let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
+            let image = reference
+                .get("reference")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            for (path, text) in files_of_image(image) {
+                put(&files, path, text.as_bytes(), 0o644);
+            }
+            return Ok(content.read_only());
+        }
         let sources = projected.map_or(std::slice::from_ref(volume), Array::as_slice);
+        let modes = Modes::of_pod(&self.pod, volume);
         let mut problems: Vec<String> = Vec::new();
         for source in sources {
             for (field, kind) in [("configMap", "configmap"), ("secret", "secret")] {
                 let Some(reference) = source.get(field) else {
                     continue;
                 };
-                if let Err(why) = self.fill(&content, reference, kind).await
+                if let Err(why) = self.fill(&content, reference, kind, modes).await
                     && !problems.contains(&why)
                 {
                     problems.push(why);
                 }
             }
-            self.tell(&content, source);
+            self.tell(&content, source, modes);
+            if let Some(asked) = source.get("serviceAccountToken") {
+                let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
+                account::put_token(&self.kubelet.client, &self.pod, asked, &files, modes).await;
+            }
         }
         match problems.as_slice() {
             [] => Ok(content),
@@ -117,7 +136,7 @@ impl PodWorker {
     }
 
     /// Puts the fields of a downward API source into a volume.
-    fn tell(&self, content: &Volume, source: &Value) {
+    fn tell(&self, content: &Volume, source: &Value, modes: Modes) {
         let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
         let items = source.pointer("/downwardAPI/items").and_then(Value::as_array);
         for item in items.into_iter().flatten() {
@@ -134,12 +153,12 @@ impl PodWorker {
                 }
                 (None, None) => continue,
             };
-            put(&files, path, value.as_bytes());
+            put(&files, path, value.as_bytes(), modes.of(item));
         }
     }
 
     /// Puts the entries of a ConfigMap or Secret into a volume.
-    async fn fill(&self, content: &Volume, source: &Value, kind: &str) -> Result<(), String> {
+    async fn fill(&self, content: &Volume, source: &Value, kind: &str, modes: Modes) -> Result<(), String> {
         let text = |field: &str| source.get(field).and_then(Value::as_str);
         let name = text("name").or_else(|| text("secretName")).unwrap_or_default();
         let path = format!("/api/v1/namespaces/{}/{kind}s/{name}", self.pod.namespace());
@@ -155,7 +174,7 @@ impl PodWorker {
         match chosen {
             None => {
                 for (key, value) in &data {
-                    put(&files, key, value);
+                    put(&files, key, value, modes.of(&Value::Null));
                 }
             }
             Some(list) => {
@@ -172,7 +191,7 @@ impl PodWorker {
                             format!("configmap references non-existent config key: {key}")
                         });
                     };
-                    put(&files, field("path"), value);
+                    put(&files, field("path"), value, modes.of(item));
                 }
             }
         }
@@ -197,6 +216,7 @@ impl PodWorker {
                     "" => field("subPath").to_owned(),
                     expression => named_part(expression, env)?,
                 };
+                let part = checked_part(part)?;
                 let changing = |known: &Value| name_of(known) == field("name") && changes(known);
                 let content = if !part.is_empty() && items(&self.pod, "volumes").iter().any(changing) {
                     // A part stays as it is when the container starts: the volume gets other files.
@@ -204,7 +224,9 @@ impl PodWorker {
                 } else {
                     volume.clone()
                 };
-                out.push((path, content.part(&part)));
+                let content = content.part(&part);
+                let read_only = mount.get("readOnly").and_then(Value::as_bool) == Some(true);
+                out.push((path, if read_only { content.read_only() } else { content }));
             }
         }
         Ok(out)
@@ -243,13 +265,58 @@ fn named_part(expression: &str, env: &BTreeMap<String, String>) -> Result<String
     Err(format!("missing value for {}", missing.join(", ")))
 }
 
+/// A part of a volume stays within it; the error is the kubelet's.
+fn checked_part(part: String) -> Result<String, String> {
+    if part.starts_with('/') {
+        return Err(format!("error SubPath `{part}` must not be an absolute path"));
+    }
+    if part.split('/').any(|step| step == "..") {
+        return Err(format!(
+            "unable to provision SubPath `{part}`: must not contain '..'"
+        ));
+    }
+    Ok(part)
+}
+
 /// Writes a file of a volume, in folders that are made for it. Its path has been validated.
-fn put(files: &Files, path: &str, content: &[u8]) {
+pub(super) fn put(files: &Files, path: &str, content: &[u8], mode: u16) {
     let path = format!("/v/{path}");
     if let Some((folder, _)) = path.rsplit_once('/') {
         let _ = files.make_dir(folder, true);
     }
     let _ = files.write(&path, content, false);
+    let _ = files.set_mode(&path, mode);
+}
+
+/// The modes of a volume's files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Modes {
+    usual: u16,
+    /// The bits that a group gets to which the volume belongs.
+    group: u16,
+}
+
+impl Modes {
+    /// The modes of the files that come from objects. A volume that belongs to a group (`fsGroup`) can be read by it.
+    pub(super) fn of_pod(pod: &Value, volume: &Value) -> Self {
+        let kinds = ["configMap", "secret", "downwardAPI", "projected"];
+        let given = kinds
+            .iter()
+            .find_map(|kind| volume.get(kind)?.get("defaultMode")?.as_u64());
+        let has_group = at(pod, "spec.securityContext.fsGroup").is_some();
+        Self {
+            usual: given.and_then(|mode| u16::try_from(mode).ok()).unwrap_or(0o644),
+            group: if has_group { 0o440 } else { 0 },
+        }
+    }
+
+    /// The mode of the file that an item describes.
+    pub(super) fn of(self, item: &Value) -> u16 {
+        let own = item.get("mode").and_then(Value::as_u64);
+        own.and_then(|mode| u16::try_from(mode).ok())
+            .unwrap_or(self.usual)
+            | self.group
+    }
 }
 
 /// Whether a projected volume is the one that every pod has for its account. It is always there: asking for its parts would cost
@@ -275,4 +342,23 @@ fn lines(pod: &Value, field: &str) -> String {
         .collect();
     lines.sort();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("a/b", None)]
+    #[case("a..b", None)]
+    #[case("/tmp", Some("error SubPath `/tmp` must not be an absolute path"))]
+    #[case(
+        "a/../..",
+        Some("unable to provision SubPath `a/../..`: must not contain '..'")
+    )]
+    fn parts(#[case] part: &str, #[case] why: Option<&str>) {
+        assert_eq!(checked_part(part.to_owned()).err().as_deref(), why);
+    }
 }

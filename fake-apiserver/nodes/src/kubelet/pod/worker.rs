@@ -69,6 +69,8 @@ pub(crate) struct PodWorker {
     pub(super) ended_at: ByName<Instant>,
     pub(super) restarts: Backoff,
     pub(super) pulls: Backoff,
+    /// Why the last pulls of images have failed.
+    pub(super) pull_failures: BTreeMap<String, String>,
     pub(super) probes: Probes,
     /// The volumes that the pod's containers share, by name.
     pub(super) volumes: ByName<Volume>,
@@ -157,6 +159,7 @@ impl PodWorker {
             ended_at: ByName::default(),
             restarts: Backoff::default(),
             pulls: Backoff::default(),
+            pull_failures: BTreeMap::new(),
             probes: Probes::default(),
             volumes: ByName::default(),
             claimed: BTreeMap::new(),

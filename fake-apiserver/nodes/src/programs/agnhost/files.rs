@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::files::mode_text;
 use super::super::native::Container;
 use super::Flags;
 
@@ -10,26 +11,27 @@ const NEW: &str = "mount-tester new file\n";
 /// How often it looks at a file.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The flags that make a file, and its mode as `ls` has it.
-const MODES: [(&str, &str); 4] = [
-    ("new_file_0644", "-rw-r--r--"),
-    ("new_file_0666", "-rw-rw-rw-"),
-    ("new_file_0660", "-rw-rw----"),
-    ("new_file_0777", "-rwxrwxrwx"),
+/// The flags that make a file, and its mode.
+const MODES: [(&str, u16); 4] = [
+    ("new_file_0644", 0o644),
+    ("new_file_0666", 0o666),
+    ("new_file_0660", 0o660),
+    ("new_file_0777", 0o777),
 ];
 
 /// Looks at files and makes some, as its flags say, in this order.
 pub(super) async fn mounttest(container: &Container, flags: &Flags) -> i32 {
     let mut failed = false;
-    let mut made = None;
     if let Some(path) = flags.text(&["fs_type"]) {
         container.print(&format!("mount type of \"{path}\": tmpfs\n"));
     }
     for (flag, mode) in MODES {
         let Some(path) = flags.text(&[flag]) else { continue };
-        made = Some(mode);
         match container.write_file(path, NEW.as_bytes()) {
-            Ok(()) => failed |= !show(container, path),
+            Ok(()) => {
+                failed |= container.files.set_mode(path, mode).is_err();
+                failed |= !show(container, path);
+            }
             Err(error) => {
                 container.print(&format!(
                     "error writing new file {path:?}: open {path}: {error}\n"
@@ -40,20 +42,15 @@ pub(super) async fn mounttest(container: &Container, flags: &Flags) -> i32 {
     }
     for (flag, word) in [("file_mode", "mode"), ("file_perm", "perms")] {
         let Some(path) = flags.text(&[flag]) else { continue };
-        let is_folder = container.files.is_dir(path);
-        if !is_folder && !container.files.is_file(path) {
+        let Ok(mode) = container.files.mode(path) else {
             container.print(&format!(
                 "error calling Lstat on {path:?}: lstat {path}: no such file or directory\n"
             ));
             failed = true;
             continue;
-        }
-        // Files have no modes here: folders have that of an emptyDir, files the one that they were made with.
-        let mode = if is_folder {
-            "drwxrwxrwx"
-        } else {
-            made.unwrap_or("-rw-r--r--")
         };
+        // Permissions are shown without the kind of the file.
+        let mode = mode_text(word == "mode" && container.files.is_dir(path), mode);
         container.print(&format!("{word} of file \"{path}\": {mode}\n"));
     }
     if let Some(path) = flags.text(&["file_owner"]) {

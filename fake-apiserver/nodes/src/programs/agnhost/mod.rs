@@ -5,6 +5,7 @@ mod flags;
 mod guestbook;
 mod logs;
 mod netexec;
+mod nettest;
 mod servers;
 mod webhook;
 
@@ -26,18 +27,20 @@ use flags::{Flags, Query, duration};
 pub(crate) struct Agnhost;
 
 /// The subcommands that run here. All others serve without a port, until they are stopped.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 18] = [
     "connect",
     "crd-conversion-webhook",
     "dns-server-list",
     "dns-suffix",
     "entrypoint-tester",
     "etc-hosts",
+    "grpc-health-checking",
     "guestbook",
     "liveness",
     "logs-generator",
     "mounttest",
     "netexec",
+    "nettest",
     "pause",
     "porter",
     "serve-hostname",
@@ -94,11 +97,13 @@ async fn run(mut container: Container, words: Vec<String>) -> i32 {
             container.print(&format!("[{}]\n", words.join(" ")));
             0
         }
+        "grpc-health-checking" => servers::healthy(container, &flags).await,
         "guestbook" => guestbook::run(container, &flags).await,
         "liveness" => servers::liveness(container).await,
         "logs-generator" => logs::generate(&mut container, &flags).await,
         "mounttest" => files::mounttest(&container, &flags).await,
         "netexec" => netexec::run(container, &flags).await,
+        "nettest" => nettest::run(container, &flags).await,
         "porter" => servers::porter(container, &flags).await,
         "serve-hostname" => servers::serve_hostname(container, &flags).await,
         "test-webserver" => servers::test_webserver(container, &flags).await,

@@ -105,7 +105,11 @@ impl Server {
         };
         let query = Query::of(&request);
         let path = request.uri().path();
-        self.note(&format!("GET {path}"));
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or(path, http::uri::PathAndQuery::as_str);
+        self.note(&format!("GET {target}"));
         match path {
             "/clientip" => {
                 let from = request.extensions().get::<SocketAddr>();

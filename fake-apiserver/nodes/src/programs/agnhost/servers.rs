@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use super::super::certgen;
+use super::super::files::Files;
 use super::super::native::Container;
 use super::super::web::page;
 use super::webhook::encryption;
@@ -63,6 +64,11 @@ pub(super) async fn test_webserver(mut container: Container, flags: &Flags) -> i
     let serving = container.serve(flags.port("port", 80), move |request| {
         let files = files.clone();
         async move {
+            let folder = request.uri().path();
+            if files.is_dir(folder) && !files.is_file(&format!("{}/index.html", folder.trim_end_matches('/')))
+            {
+                return answer(200, listing(&files, folder));
+            }
             let (head, body) = page(&files, "/", request.uri().path()).into_parts();
             let body = body
                 .collect()
@@ -72,6 +78,29 @@ pub(super) async fn test_webserver(mut container: Container, flags: &Flags) -> i
             Response::from_parts(head, body)
         }
     });
+    until_asked(&mut container, serving).await
+}
+
+/// The names in a folder, as a page.
+fn listing(files: &Files, folder: &str) -> String {
+    let folder = folder.trim_end_matches('/');
+    let names = files
+        .list(if folder.is_empty() { "/" } else { folder })
+        .unwrap_or_default();
+    let links = names.iter().map(|name| {
+        let slash = if files.is_dir(&format!("{folder}/{name}")) {
+            "/"
+        } else {
+            ""
+        };
+        format!("<a href=\"{name}{slash}\">{name}{slash}</a>\n")
+    });
+    format!("<!doctype html>\n<pre>\n{}</pre>\n", links.collect::<String>())
+}
+
+/// Takes connections: probes by gRPC ask for no more.
+pub(super) async fn healthy(mut container: Container, flags: &Flags) -> i32 {
+    let serving = tell(container.listen(flags.port("port", 5000)), String::new());
     until_asked(&mut container, serving).await
 }
 

@@ -1,5 +1,10 @@
 //! Expansion of a command's words and redirections before it runs.
 
+use std::sync::PoisonError;
+
+use client_kit::Seed;
+use machinery::meta::ObjectMeta as _;
+
 use super::super::arith;
 use super::super::files::resolve;
 use super::super::parse::{Part, Redirect, RedirectKind, Word};
@@ -18,7 +23,7 @@ impl Redirected {
             if let Err(error) = shell.files.write(&path, &out.bytes(), true) {
                 streams
                     .err
-                    .write(format!("sh: write error: {error}\n").as_bytes());
+                    .write(format!("{}: write error: {error}\n", shell.name).as_bytes());
                 shell.status = 1;
             }
         }
@@ -42,7 +47,7 @@ impl Shell {
                     Err(error) => {
                         streams
                             .err
-                            .write(format!("sh: can't open {target}: {error}\n").as_bytes());
+                            .write(format!("{}: can't open {target}: {error}\n", self.name).as_bytes());
                         self.status = 1;
                         return None;
                     }
@@ -63,7 +68,7 @@ impl Shell {
                         if let Err(error) = self.files.write(&path, b"", append) {
                             streams
                                 .err
-                                .write(format!("sh: can't create {target}: {error}\n").as_bytes());
+                                .write(format!("{}: can't create {target}: {error}\n", self.name).as_bytes());
                             self.status = 1;
                             return None;
                         }
@@ -157,11 +162,25 @@ impl Shell {
         }
     }
 
+    /// A number below 32,768, as `$RANDOM` is. It follows from the pod and from the cluster's time when the shell first asked for one.
+    fn next_random(&self) -> u64 {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let random = random.get_or_insert_with(|| {
+            let nanos = self.clock.now().as_nanosecond() % i128::from(u64::MAX);
+            let pod = self.nic().pod();
+            let uid = pod.as_ref().map_or("", |pod| pod.uid());
+            let seed = Seed(u64::try_from(nanos).unwrap_or_default());
+            seed.fork(uid).fork(self.files.container()).random()
+        });
+        random.below(1 << 15)
+    }
+
     fn variable(&self, name: &str) -> String {
         match name {
             "?" => self.status.to_string(),
             "$" => "1".to_owned(),
             "#" => "0".to_owned(),
+            "RANDOM" if !self.env.contains_key(name) => self.next_random().to_string(),
             name => self.env.get(name).cloned().unwrap_or_default(),
         }
     }
