@@ -20,10 +20,10 @@ const STAND_INS: [(char, &str); 5] = [
 const NOTHING: char = '\u{10fff3}';
 
 /// The words before a quote that make a literal one without escapes, in any case.
-const RAW: [&str; 3] = ["r", "br", "rb"];
+const RAW: [&str; 2] = ["r", "br"];
 
 /// The words before a quote that make a literal bytes, in any case.
-const BYTES: [&str; 3] = ["b", "br", "rb"];
+const BYTES: [&str; 2] = ["b", "br"];
 
 fn stand_in(c: char) -> Option<char> {
     let mut all = STAND_INS.iter();
@@ -33,9 +33,11 @@ fn stand_in(c: char) -> Option<char> {
 
 /// The text with stand-ins; none if the parser reads it as it is.
 pub(super) fn mask(text: &str) -> Option<String> {
-    let is_plain = ["'''", "\"\"\"", "\\'", "\\\""]
-        .iter()
-        .all(|odd| !text.contains(odd));
+    let raw_bytes = |part: &[u8]| matches!(part, [b'b' | b'B', b'r' | b'R', b'\'' | b'"']);
+    let is_plain = !text.as_bytes().windows(3).any(raw_bytes)
+        && ["'''", "\"\"\"", "\\'", "\\\""]
+            .iter()
+            .all(|odd| !text.contains(odd));
     if is_plain {
         return None;
     }
@@ -63,7 +65,7 @@ pub(super) fn mask(text: &str) -> Option<String> {
 
 /// Copies a literal and the word before it; gives the length without the word. None for one that has no end.
 ///
-/// The parser knows no bytes in triple quotes: they get simple ones, and spaces in place of the others.
+/// The parser knows no bytes in triple quotes, and no raw ones: they become plain ones, with spaces in place of what is left out.
 fn mask_literal(word: &str, text: &str, out: &mut String) -> Option<usize> {
     let is = |words: &[&str]| words.iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
     let quote = text.get(..1)?;
@@ -73,17 +75,19 @@ fn mask_literal(word: &str, text: &str, out: &mut String) -> Option<usize> {
     } else {
         quote
     };
-    let (raw, simple) = (is(&RAW), is(&BYTES) && mark.len() > 1);
-    match simple {
-        true => out.extend(["  ", word, quote]),
+    let (raw, is_triple) = (is(&RAW), mark.len() > 1);
+    let plain = is(&BYTES) && (raw || is_triple);
+    let spaces = |count: usize| " ".repeat(count);
+    match plain {
+        true => out.extend([spaces(word.len() + mark.len() - 2).as_str(), "b", quote]),
         false => out.extend([word, mark]),
     }
     let mut at = mark.len();
     loop {
         let rest = text.get(at..)?;
         if rest.starts_with(mark) {
-            match simple {
-                true => out.extend([quote, "  "]),
+            match plain {
+                true => out.extend([quote, spaces(mark.len() - 1).as_str()]),
                 false => out.push_str(mark),
             }
             return Some(at + mark.len());
@@ -93,7 +97,7 @@ fn mask_literal(word: &str, text: &str, out: &mut String) -> Option<usize> {
         at += c.len_utf8();
         if c != '\\' || raw {
             // A quote of the other kind is read as it is.
-            let kept = c == '\n' && !simple;
+            let kept = c == '\n' && !(plain && is_triple);
             out.push(stand_in(c).filter(|_| !kept).unwrap_or(c));
             continue;
         }
@@ -191,6 +195,7 @@ b""")"#,
         "a\nb"
     )]
     #[case(r#"string(b'''\'\101''')"#, "'A")]
+    #[case(r#"string(br'a\n"b' + Br"'")"#, "a\\n\"b'")]
     fn literals(#[case] text: &str, #[case] expected: &str) {
         let read = Expression::read(text).expect("an expression");
         let value = read.value(&Scope::new(), &[]).expect("a value");
