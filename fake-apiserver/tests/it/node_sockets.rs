@@ -52,7 +52,8 @@ impl Bed {
 
     /// Makes a pod with one container on a node, and waits until it runs. Gives its uid.
     async fn pod(&self, name: &str, node: &str, container: Value) -> String {
-        let container = crate::support::with(json!({"name": "c", "image": "busybox:1"}), container);
+        let running = json!({"name": "c", "image": "busybox:1", "command": ["sleep", "3600"]});
+        let container = crate::support::with(running, container);
         let spec = json!({"nodeName": node, "containers": [container]});
         let pod = json!({"metadata": {"name": name}, "spec": spec});
         let (code, answer) = request(&self.cluster, "POST", PODS, &pod).await;

@@ -7,7 +7,7 @@ mod text_commands;
 
 use std::fmt::Write as _;
 
-use self::edit_commands::{awk, sed};
+use self::edit_commands::{awk, basic_pattern, sed};
 use self::file_commands::{cat, dd, find, ls, mkdir, move_or_copy, rm, rmdir, touch};
 use self::system_commands::{hexdump, id, ip, mount, ps, stat, sysctl, uptime};
 use self::text_commands::{Options, base64, basename, cut, dirname, expr, sort, tr, uniq};
@@ -495,7 +495,10 @@ fn grep(call: &mut Call<'_>) -> i32 {
         return 2;
     };
     let text = String::from_utf8_lossy(&content).into_owned();
-    let Ok(pattern) = regex::Regex::new(pattern) else {
+    let fixed = call.flag('F').then(|| regex::escape(pattern));
+    let whole = fixed.as_deref().unwrap_or(pattern);
+    let pattern = basic_pattern(whole, fixed.is_some() || call.flag('E'), call.flag('x'));
+    let Some(pattern) = pattern else {
         return 2;
     };
     let lines: Vec<&str> = text

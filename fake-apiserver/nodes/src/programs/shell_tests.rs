@@ -69,6 +69,17 @@ fn clock() -> SharedClock {
 #[case("dd bs=x if=/dev/zero", 1, "dd: invalid number\n")]
 #[case("nonsense", 127, "sh: nonsense: not found\n")]
 #[case("hostname; env | grep ^HOSTNAME", 0, "web-0\nHOSTNAME=web-0\n")]
+#[case(
+    "echo 'a(b)' | grep -x 'a(b)'; echo ab | grep -x a || echo none",
+    0,
+    "a(b)\nnone\n"
+)]
+#[case("echo ab | grep -E '^(a|x)b$'; echo ab | grep 'a\\(b\\)'", 0, "ab\nab\n")]
+#[case(
+    "echo a.b | grep -F a.b; echo axb | grep -F a.b || echo none",
+    0,
+    "a.b\nnone\n"
+)]
 #[case("(exit 4); echo $?", 0, "4\n")]
 #[case("! true", 1, "")]
 #[case("f() { echo in; return 3; }; f; echo $?", 0, "in\n3\n")]

@@ -31,10 +31,15 @@ enum Action {
     },
 }
 
-/// A regular expression of `sed` and `grep`: `\(`, `\+` and the like are special there, and the bare characters are not.
-fn basic_pattern(text: &str, extended: bool) -> Option<Regex> {
+/// A regular expression of `sed` and `grep`: `\(`, `\+` and the like are special there, and the bare characters are not, unless it is
+/// `extended`. A `whole` one matches all of a line.
+pub(super) fn basic_pattern(text: &str, extended: bool, whole: bool) -> Option<Regex> {
+    let read = |pattern: &str| match whole {
+        true => Regex::new(&format!("^(?:{pattern})$")).ok(),
+        false => Regex::new(pattern).ok(),
+    };
     if extended {
-        return Regex::new(text).ok();
+        return read(text);
     }
     let mut out = String::new();
     let mut chars = text.chars();
@@ -49,7 +54,7 @@ fn basic_pattern(text: &str, extended: bool) -> Option<Regex> {
             c => out.push(c),
         }
     }
-    Regex::new(&out).ok()
+    read(&out)
 }
 
 /// The replacement in the words of `regex`: `\1` is `${1}`, `&` is `${0}`.
@@ -105,7 +110,10 @@ fn edit_of(text: &str, extended: bool) -> Option<Edit> {
         ),
         '/' => {
             let (pattern, rest) = until(text.get(1..)?, '/')?;
-            (Some(Lines::Matching(basic_pattern(&pattern, extended)?)), rest)
+            (
+                Some(Lines::Matching(basic_pattern(&pattern, extended, false)?)),
+                rest,
+            )
         }
         _ => (None, text),
     };
@@ -123,7 +131,7 @@ fn edit_of(text: &str, extended: bool) -> Option<Edit> {
                 false => pattern,
             };
             Action::Replace {
-                pattern: basic_pattern(&pattern, extended || flags.contains(['i', 'I']))?,
+                pattern: basic_pattern(&pattern, extended || flags.contains(['i', 'I']), false)?,
                 with: replacement(&with),
                 all: flags.contains('g'),
                 print: flags.contains('p'),
