@@ -36,6 +36,7 @@ mod rest;
 mod server;
 mod tokens;
 mod webhook_client;
+mod websocket_token;
 
 pub use aggregation::Extension;
 pub use authn::Peer;

@@ -7,8 +7,8 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
-use crate::authn::websocket_token;
 use crate::message::body::ResponseBody;
+use crate::websocket_token;
 
 /// Whether a request asks for another protocol: `Connection` has to name `Upgrade`, too.
 pub(crate) fn asks(headers: &HeaderMap) -> bool {

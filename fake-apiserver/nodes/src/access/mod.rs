@@ -17,7 +17,6 @@ use futures::FutureExt as _;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use kube::Client;
 use machinery::meta::ObjectMeta as _;
 use network::Connection;
 use node_access::{LogQuery, NodeAccess, Refused, Session, Wants, dialled};
@@ -25,7 +24,6 @@ use shared_json::{Text, Value};
 use tokio::io::DuplexStream;
 
 use super::by_name::ByName;
-use super::kubelet::{fill_of, is_named_in};
 use super::mail::Mailboxes;
 use super::programs::{self, Output, Run};
 
@@ -47,9 +45,12 @@ struct Port {
     /// The node's pods, in their newest versions.
     mailboxes: OnceLock<Mailboxes>,
     place: OnceLock<NodePlace>,
-    /// For the files of service accounts.
-    client: OnceLock<Client>,
+    preparation: OnceLock<Preparation>,
 }
+
+/// The work before a command runs in a container of a pod.
+pub(super) type Preparation =
+    Box<dyn Fn(&[String], &Value, &Arc<Run>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Listeners by uid and port.
 type Listeners = BTreeMap<(Text, u16), mpsc::UnboundedSender<Connection>>;
@@ -91,9 +92,9 @@ impl KubeletPort {
         self.0.mailboxes.get_or_init(|| Arc::clone(mailboxes));
     }
 
-    /// Asks with this client for what commands in containers look at.
-    pub(super) fn ask_by(&self, client: &Client) {
-        self.0.client.get_or_init(|| client.clone());
+    /// Does this before a command runs in a container.
+    pub(super) fn prepare_by(&self, preparation: Preparation) {
+        self.0.preparation.get_or_init(|| preparation);
     }
 
     /// Takes its place on the network.
@@ -189,12 +190,9 @@ impl NodeAccess for KubeletPort {
         wants: Wants,
     ) -> Result<Box<dyn Session>, Refused> {
         let (run, id) = self.running(pod, container)?;
-        let needs = match self.0.client.get() {
-            Some(client) if is_named_in(argv.iter().map(String::as_str)) => {
-                let (client, pod, run) = (client.clone(), pod.clone(), Arc::clone(&run));
-                async move { fill_of(&client, &pod, &run).await }.boxed()
-            }
-            _ => std::future::ready(()).boxed(),
+        let needs = match self.0.preparation.get() {
+            Some(prepare) => prepare(&argv, pod, &run),
+            None => std::future::ready(()).boxed(),
         };
         Ok(programs::exec_session(&run, id, (argv, needs), wants))
     }

@@ -25,7 +25,6 @@ use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use pod::PodWorker;
-pub(crate) use pod::{fill_of, is_named_in};
 
 use crate::access::{KubeletPort, NodePlace};
 use crate::admission::{self, Refusal};
@@ -121,7 +120,7 @@ impl Kubelet {
         let seed = seed.fork("kubelet").fork(&spec.name);
         let (access, pods) = (KubeletPort::default(), Mailboxes::default());
         access.see(&pods);
-        access.ask_by(objects.client());
+        access.prepare_by(pod::account_files(objects.client()));
         Self {
             client: objects.client().clone(),
             objects,

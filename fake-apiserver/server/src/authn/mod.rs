@@ -5,7 +5,6 @@
 
 mod request;
 mod service_account;
-pub(crate) mod websocket_token;
 
 pub(crate) use machinery::user::{MASTERS, User};
 pub use request::Peer;

@@ -9,10 +9,10 @@ use machinery::status::ApiError;
 use machinery::user::{AUTHENTICATED, User};
 
 use super::service_account::{self, groups_of, known, unauthorized};
-use super::websocket_token;
 use crate::message::params::unescape_path;
 use crate::server::ServerState;
 use crate::tokens::ISSUER;
+use crate::websocket_token;
 
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -49,7 +49,7 @@ pub(crate) fn authenticate(
         _ => "",
     };
     let offered = match token {
-        "" => websocket_token::token(headers)?,
+        "" => websocket_token::token(headers).map_err(|_| unauthorized())?,
         _ => None,
     };
     let token = offered.as_deref().unwrap_or(token);

@@ -3,11 +3,15 @@
 //! Every pod has a volume of them, and few look into it. So a token is asked for when a container's command, or one that is run in it,
 //! names the folder; a volume that the pod itself describes is filled when it is mounted.
 
+use std::sync::Arc;
+
+use futures::FutureExt as _;
 use kube::Client;
 use machinery::meta::{ObjectMeta as _, at, text};
 use shared_json::{Value, json};
 
 use super::volumes::{Modes, put};
+use crate::access::Preparation;
 use crate::programs::{Files, Run, Volume};
 use crate::status::items;
 
@@ -24,14 +28,26 @@ pub(super) fn is_usual(volume: &Value) -> bool {
 }
 
 /// Whether words of a command name the folder.
-pub(crate) fn is_named_in<'w>(words: impl IntoIterator<Item = &'w str>) -> bool {
+pub(super) fn is_named_in<'w>(words: impl IntoIterator<Item = &'w str>) -> bool {
     words
         .into_iter()
         .any(|word| word.contains("/run/secrets/kubernetes.io/"))
 }
 
+/// Fills the volume of a container that runs before a command looks into it.
+pub(in crate::kubelet) fn preparation(client: &Client) -> Preparation {
+    let client = client.clone();
+    Box::new(move |argv, pod, run| {
+        if !is_named_in(argv.iter().map(String::as_str)) {
+            return std::future::ready(()).boxed();
+        }
+        let (client, pod, run) = (client.clone(), pod.clone(), Arc::clone(run));
+        async move { fill_of(&client, &pod, &run).await }.boxed()
+    })
+}
+
 /// Fills the volume of a container that runs, if it is empty.
-pub(crate) async fn fill_of(client: &Client, pod: &Value, run: &Run) {
+async fn fill_of(client: &Client, pod: &Value, run: &Run) {
     let Some(content) = run.files.volume_at(FOLDER) else {
         return;
     };

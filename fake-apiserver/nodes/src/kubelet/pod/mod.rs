@@ -21,5 +21,5 @@ mod sync;
 mod volumes;
 mod worker;
 
-pub(crate) use account::{fill_of, is_named_in};
+pub(super) use account::preparation as account_files;
 pub(super) use worker::PodWorker;

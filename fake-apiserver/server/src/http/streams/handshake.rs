@@ -11,9 +11,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::authn::websocket_token;
 use crate::message::body::ResponseBody;
 use crate::passed_upgrade;
+use crate::websocket_token;
 
 /// The header by which SPDY clients and servers negotiate the protocol of the streams.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");

@@ -4,12 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue};
-use machinery::status::ApiError;
-
-use super::service_account::unauthorized;
 
 /// The name of such a protocol before the token, which is in base64.
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// The client offers a token that cannot be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoToken;
 
 /// The protocols that a client offers, tokens among them.
 fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -41,8 +42,8 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
 /// The token; none if the client offers none.
 ///
 /// # Errors
-/// 401 for a second token, for one that is no text in base64, and without a protocol beside it.
-pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+/// For a second token, for one that is no text in base64, and without a protocol beside it.
+pub(crate) fn token(headers: &HeaderMap) -> Result<Option<String>, NoToken> {
     let wanted = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
     if !wanted.is_some_and(|wanted| wanted.eq_ignore_ascii_case("websocket")) {
         return Ok(None);
@@ -51,10 +52,10 @@ pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(encoded) = tokens.next() else {
         return Ok(None);
     };
-    let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| unauthorized())?;
-    let token = String::from_utf8(bytes).map_err(|_| unauthorized())?;
+    let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| NoToken)?;
+    let token = String::from_utf8(bytes).map_err(|_| NoToken)?;
     if tokens.next().is_some() || protocols(headers).next().is_none() {
-        return Err(unauthorized());
+        return Err(NoToken);
     }
     Ok(Some(token))
 }
@@ -72,14 +73,14 @@ mod tests {
     #[case("WebSocket", &["base64url.bearer.authorization.k8s.io.c2VjcmV0, a", "b"], Ok(Some("secret")), "a, b")]
     #[case("websocket", &["a", "base64url.bearer.authorization.k8s.io.c2VjcmV0"], Ok(Some("secret")), "a")]
     #[case("SPDY/3.1", &["base64url.bearer.authorization.k8s.io.c2VjcmV0, a"], Ok(None), "a")]
-    #[case("websocket", &["base64url.bearer.authorization.k8s.io.c2VjcmV0"], Err(401), "")]
-    #[case("websocket", &["base64url.bearer.authorization.k8s.io.c2VjcmV0=, a"], Err(401), "a")]
-    #[case("websocket", &["base64url.bearer.authorization.k8s.io._w, a"], Err(401), "a")]
-    #[case("websocket", &["a, base64url.bearer.authorization.k8s.io.c2VjcmV0, base64url.bearer.authorization.k8s.io.c2VjcmV0"], Err(401), "a")]
+    #[case("websocket", &["base64url.bearer.authorization.k8s.io.c2VjcmV0"], Err(NoToken), "")]
+    #[case("websocket", &["base64url.bearer.authorization.k8s.io.c2VjcmV0=, a"], Err(NoToken), "a")]
+    #[case("websocket", &["base64url.bearer.authorization.k8s.io._w, a"], Err(NoToken), "a")]
+    #[case("websocket", &["a, base64url.bearer.authorization.k8s.io.c2VjcmV0, base64url.bearer.authorization.k8s.io.c2VjcmV0"], Err(NoToken), "a")]
     fn tokens(
         #[case] upgrade: &'static str,
         #[case] given: &[&'static str],
-        #[case] expected: Result<Option<&str>, u16>,
+        #[case] expected: Result<Option<&str>, NoToken>,
         #[case] left: &str,
     ) {
         let mut headers = HeaderMap::new();
@@ -87,10 +88,10 @@ mod tests {
         for value in given {
             headers.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(value));
         }
-        let found = token(&headers).map_err(|error| error.code.as_u16());
+        let found = token(&headers);
         assert_eq!(
-            found.as_ref().map(Option::as_deref).map_err(|code| *code),
-            expected
+            found.as_ref().map(Option::as_deref),
+            expected.as_ref().map(|found| *found)
         );
         remove(&mut headers);
         assert_eq!(protocols(&headers).collect::<Vec<_>>().join(", "), left);
