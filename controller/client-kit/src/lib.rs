@@ -14,7 +14,7 @@
 //! * [`Jumps`]: a clock that runs, and jumps now and then.
 //! * [`Agenda`]: what the parts of a program wait for.
 //! * [`Rules`]: faults and the like, which strike by count and by chance.
-//! * [`credentials`]: what a Secret has for the registry of an image.
+//! * [`credentials()`]: what a Secret has for the registry of an image.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
