@@ -206,13 +206,14 @@ fn is_below_invalid(name: &str) -> bool {
 
 /// The host of a registry, and where it has the description of an image, by the image's canonical name.
 fn place_of(name: &str) -> (&str, String) {
-    let (host, path) = name.split_once('/').unwrap_or(("", name));
+    let repository = repository(name);
+    let tag = name.strip_prefix(repository).unwrap_or_default();
+    let tag = tag.trim_start_matches([':', '@']);
+    let (host, path) = repository.split_once('/').unwrap_or(("", repository));
     let host = match host {
         "docker.io" => "registry-1.docker.io",
         host => host,
     };
-    let tag = name[repository(name).len()..].trim_start_matches([':', '@']);
-    let path = &path[..path.len() - (name.len() - repository(name).len())];
     (host, format!("https://{host}/v2/{path}/manifests/{tag}"))
 }
 

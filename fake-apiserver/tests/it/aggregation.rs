@@ -144,6 +144,9 @@ fn a_server_of_this_process_is_found_and_asked() {
             get("/openapi/v3/apis/example.com/v1?hash=1").await.1["openapi"],
             "3.0.0"
         );
+        let (_, document) = get("/openapi/v2").await;
+        let paths = &document["paths"];
+        assert!(paths.get("/apis/apps/v1/").is_some() && paths.get("/apis/example.com/v1/").is_none());
 
         let document = aggregated(&cluster).await;
         let found = document["items"].as_array().and_then(|items| items.last());

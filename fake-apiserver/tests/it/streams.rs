@@ -108,8 +108,8 @@ fn a_follower_reads_until_the_container_ends() {
     });
 }
 
-/// The bytes of a connection after the head of an answer, when a client has asked for a log by this protocol.
-async fn log_over_websockets(address: std::net::SocketAddr, protocol: &str) -> Vec<u8> {
+/// The status of the answer and the bytes after its head, when a client has asked for a log by this protocol.
+async fn log_over_websockets(address: std::net::SocketAddr, protocol: &str) -> (String, Vec<u8>) {
     let head = format!(
         "GET /api/v1/namespaces/default/pods/p/log HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{protocol}\r\n"
@@ -123,8 +123,10 @@ async fn log_over_websockets(address: std::net::SocketAddr, protocol: &str) -> V
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let (head, rest) = answer.split_at(end.expect("a head") + 4);
     let head = String::from_utf8_lossy(head);
-    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    rest.to_vec()
+    (
+        head.split(' ').nth(1).unwrap_or_default().to_owned(),
+        rest.to_vec(),
+    )
 }
 
 #[rstest]
@@ -137,6 +139,11 @@ async fn log_over_websockets(address: std::net::SocketAddr, protocol: &str) -> V
     "sec-websocket-protocol: base64.binary.k8s.io\r\n",
     b"\x81\x00\x81\x08aGVsbG8K\x88\x02\x03\xe8"
 )]
+// The token `secret`, which the server knows, in base64.
+#[case(
+    "sec-websocket-protocol: base64url.bearer.authorization.k8s.io.c2VjcmV0, base64.binary.k8s.io\r\n",
+    b"\x81\x00\x81\x08aGVsbG8K\x88\x02\x03\xe8"
+)]
 #[tokio::test(start_paused = true)]
 async fn logs_over_websockets(#[case] protocol: &str, #[case] expected: &[u8]) {
     let served = start_cluster(false, Cluster::builder().nodes(1)).await;
@@ -146,7 +153,19 @@ async fn logs_over_websockets(#[case] protocol: &str, #[case] expected: &[u8]) {
     let (code, _) = request(served.cluster(), "POST", pods, &pod).await;
     assert_eq!(code, 201);
     served.cluster().run_for(Duration::from_secs(5)).await;
-    assert_eq!(log_over_websockets(served.address(), protocol).await, expected);
+    let (code, log) = log_over_websockets(served.address(), protocol).await;
+    assert_eq!((code.as_str(), log.as_slice()), ("101", expected));
+}
+
+/// The token `wrong`, which the server does not know, and one without another protocol.
+#[rstest]
+#[case("base64url.bearer.authorization.k8s.io.d3Jvbmc, binary.k8s.io")]
+#[case("base64url.bearer.authorization.k8s.io.c2VjcmV0")]
+#[tokio::test(start_paused = true)]
+async fn a_websocket_with_a_bad_token_is_refused(#[case] protocols: &str) {
+    let served = start_cluster(false, Cluster::builder()).await;
+    let header = format!("sec-websocket-protocol: {protocols}\r\nconnection: close\r\n");
+    assert_eq!(log_over_websockets(served.address(), &header).await.0, "401");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) fn is_named_in<'w>(words: impl IntoIterator<Item = &'w str>) -> bool 
         .any(|word| word.contains("/run/secrets/kubernetes.io/"))
 }
 
-/// Fills the volume of a container that runs before a command looks into it.
+/// The work before a command runs in a container: if it names the folder, the volume is filled.
 pub(in crate::kubelet) fn preparation(client: &Client) -> Preparation {
     let client = client.clone();
     Box::new(move |argv, pod, run| {
