@@ -9,8 +9,9 @@ use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
 use super::adoption::{claim, concerned};
+use super::job_indexes::INDEX;
 use super::job_plan::{
-    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Pace, Plan, View, is_finished, is_limited_by_index,
+    End, FAILURES, FINALIZER, Failures, IGNORED, Pace, Plan, View, is_finished, is_limited_by_index,
 };
 use super::job_status::{Pass, Suspension, winding_up};
 use super::pod_control::{self, SlowStart};

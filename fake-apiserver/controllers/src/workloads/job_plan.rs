@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, at, string_map};
-use shared_json::{Value, json};
+use shared_json::Value;
 
+use super::job_indexes::{index_of, indexes, ranges};
+use super::job_policies;
 use super::pods::sort_for_deletion;
 use crate::runtime::{condition, is_true, list, number, text, time, until};
 use crate::runtime::{is_over, is_ready};
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
-pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// How often pods of the index have failed before this one, where indexes have limits of their own.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 /// How often they have failed without that being counted.
@@ -141,41 +142,6 @@ fn count(numbers: &BTreeSet<i64>) -> i64 {
     i64::try_from(numbers.len()).unwrap_or(i64::MAX)
 }
 
-fn index_of(pod: &Value) -> Option<i64> {
-    string_map(pod, "annotations").get(INDEX)?.as_str()?.parse().ok()
-}
-
-/// `1-3,5` as numbers.
-fn indexes(text: &str) -> BTreeSet<i64> {
-    text.split(',')
-        .filter_map(|part| {
-            let (from, to) = part.split_once('-').unwrap_or((part, part));
-            Some(from.parse::<i64>().ok()?..=to.parse::<i64>().ok()?)
-        })
-        .flatten()
-        .collect()
-}
-
-/// Numbers as `1-3,5`; two neighbours are a list.
-fn ranges(numbers: &BTreeSet<i64>) -> String {
-    let mut runs: Vec<(i64, i64)> = Vec::new();
-    for number in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => runs.push((*number, *number)),
-        }
-    }
-    let parts: Vec<String> = runs
-        .into_iter()
-        .map(|(from, to)| match to - from {
-            0 => from.to_string(),
-            1 => format!("{from},{to}"),
-            _ => format!("{from}-{to}"),
-        })
-        .collect();
-    parts.join(",")
-}
-
 /// When the pod ended: its last container, or as much as is known of it.
 fn finished_at(pod: &Value) -> Option<Timestamp> {
     let sidecars: Vec<&str> = list(pod, "spec.initContainers")
@@ -215,49 +181,6 @@ impl View<'_> {
         let replaced_early = text(self.job, "spec.podReplacementPolicy") != "Failed";
         let counts = replaced_early || is_true(self.job, "FailureTarget") || is_gone_for_good(pod);
         phase == "Failed" || (pod.is_terminating() && counts && phase != "Succeeded")
-    }
-
-    /// The failure policy's verdict on a failed pod: the action of the rule, and the reason.
-    fn policy(&self, pod: &Value) -> Option<(&str, String)> {
-        for (number, rule) in list(self.job, "spec.podFailurePolicy.rules").iter().enumerate() {
-            let action = text(rule, "action");
-            if let Some(codes) = rule.get("onExitCodes") {
-                let container = text(codes, "containerName");
-                let statuses = list(pod, "status.containerStatuses").iter();
-                for status in statuses.chain(list(pod, "status.initContainerStatuses")) {
-                    let code = number_of(status);
-                    if (container.is_empty() || container == text(status, "name"))
-                        && code != 0
-                        && (list(codes, "values").contains(&json!(code)) == (text(codes, "operator") == "In"))
-                    {
-                        let text = format!(
-                            "Container {} for pod {}/{} failed with exit code {code} matching {action} rule at index {number}",
-                            text(status, "name"),
-                            pod.namespace(),
-                            pod.name()
-                        );
-                        return Some((action, text));
-                    }
-                }
-            }
-            for pattern in list(rule, "onPodConditions") {
-                let wanted = text(pattern, "status");
-                let wanted = if wanted.is_empty() { "True" } else { wanted };
-                let found = list(pod, "status.conditions").iter().any(|condition| {
-                    text(condition, "type") == text(pattern, "type") && text(condition, "status") == wanted
-                });
-                if found {
-                    let text = format!(
-                        "Pod {}/{} has condition {} matching {action} rule at index {number}",
-                        pod.namespace(),
-                        pod.name(),
-                        text(pattern, "type")
-                    );
-                    return Some((action, text));
-                }
-            }
-        }
-        None
     }
 
     /// How often containers were started again, in all pods that have not ended: those that go count, too.
@@ -379,7 +302,8 @@ impl View<'_> {
             let failures = failures_of(pod, FAILURES) + i64::from(!self.is_ignored(pod));
             // Pods that go because the job has failed say nothing of their indexes.
             let gives_up = !is_true(job, "FailureTarget")
-                && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
+                && (failures > per_index
+                    || matches!(job_policies::of_failure(self.job, pod), Some(("FailIndex", _))));
             if gives_up && is_wanted(index) {
                 tally.given_up.insert(index);
             }
@@ -393,7 +317,7 @@ impl View<'_> {
             plan.succeeded += i64::from(fresh || !is_indexed(job));
             return;
         }
-        match self.policy(pod) {
+        match job_policies::of_failure(self.job, pod) {
             Some(("Ignore", _)) => {}
             Some(("FailJob", why)) => {
                 plan.failed += 1;
@@ -445,7 +369,11 @@ impl View<'_> {
         if given_up > 0 && completions.is_some_and(|all| given_up + plan.succeeded >= all) {
             return failed("FailedIndexes", "Job has failed indexes");
         }
-        self.success_policy(&tally.done).or_else(|| {
+        let enough = job_policies::of_success(self.job, &tally.done).map(|message| End::Complete {
+            reason: "SuccessPolicy".to_owned(),
+            message,
+        });
+        enough.or_else(|| {
             self.is_complete(plan, completions).then(|| End::Complete {
                 reason: "CompletionsReached".to_owned(),
                 message: "Reached expected number of succeeded pods".to_owned(),
@@ -544,31 +472,8 @@ impl View<'_> {
         }
     }
 
-    fn success_policy(&self, done: &BTreeSet<i64>) -> Option<End> {
-        for (number, rule) in list(self.job, "spec.successPolicy.rules").iter().enumerate() {
-            let among = rule.get("succeededIndexes").and_then(Value::as_str).map(indexes);
-            let count = rule.get("succeededCount").and_then(Value::as_i64);
-            let matching = match &among {
-                Some(among) => done.intersection(among).count(),
-                None => done.len(),
-            };
-            let needed = count.unwrap_or_else(|| {
-                among
-                    .as_ref()
-                    .map_or(i64::MAX, |among| i64::try_from(among.len()).unwrap_or(i64::MAX))
-            });
-            if i64::try_from(matching).unwrap_or_default() >= needed {
-                return Some(End::Complete {
-                    reason: "SuccessPolicy".to_owned(),
-                    message: format!("Matched rules at index {number}"),
-                });
-            }
-        }
-        None
-    }
-
     fn is_ignored(&self, pod: &Value) -> bool {
-        matches!(self.policy(pod), Some(("Ignore", _)))
+        matches!(job_policies::of_failure(self.job, pod), Some(("Ignore", _)))
     }
 
     /// How long the next pod waits after a failure at `at`, which was the `failures`th.
@@ -695,10 +600,6 @@ impl Plan {
 /// A pod that was deleted before it ran anywhere will never end by itself.
 fn is_gone_for_good(pod: &Value) -> bool {
     text(pod, "spec.nodeName").is_empty() || number(pod, "metadata.deletionGracePeriodSeconds", 1) == 0
-}
-
-fn number_of(status: &Value) -> i64 {
-    number(status, "state.terminated.exitCode", 0)
 }
 
 #[cfg(test)]

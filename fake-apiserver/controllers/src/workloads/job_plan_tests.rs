@@ -1,7 +1,9 @@
 //! Plans of jobs: pods in short, and the plan in short.
 
 use rstest::rstest;
+use shared_json::json;
 
+use super::super::job_indexes::INDEX;
 use super::*;
 
 /// A pod in short: name, phase, and more: an index, `c` if it was counted, `t` if it is being deleted on its
