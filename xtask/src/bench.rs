@@ -118,8 +118,7 @@ fn loads(text: &str) -> Result<Loads, String> {
 fn own_manager(flags: &str) -> miette::Result<ManagerProgram> {
     let workspace = crate::conformance::workspace();
     let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "controller"])
-        .args(["--bin", "kruise-manager"])
+        .args(["build", "--quiet", "--release", "--bin", "kruise-manager"])
         .current_dir(&workspace)
         .status()
         .into_diagnostic()
@@ -152,7 +151,7 @@ fn real_time() -> miette::Result<tokio::runtime::Runtime> {
 fn in_release_build() -> miette::Result<ExitCode> {
     eprintln!("bench: building for release");
     let status = Command::new("cargo")
-        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(["run", "--quiet", "--release", "--bin", "xtask", "--"])
         .args(std::env::args_os().skip(1))
         .current_dir(crate::conformance::workspace())
         .status()

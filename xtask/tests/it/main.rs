@@ -1,3 +1,4 @@
 //! Tests of the workspace itself.
 
+mod build;
 mod rooms;
