@@ -44,6 +44,24 @@ fn resources() -> Value {
     })
 }
 
+/// Its `/openapi/v2`, with a path that is not of its group version, and an `ObjectMeta` that differs from Kubernetes'.
+fn open_api_v2() -> Value {
+    let refers = |name: &str| json!({"$ref": format!("#/definitions/{name}")});
+    let list =
+        json!({"get": {"responses": {"200": {"description": "OK", "schema": refers("example.Thing")}}}});
+    json!({
+        "swagger": "2.0", "info": {"title": "example", "version": "1"},
+        "paths": {"/apis/example.com/v1/things": list, "/apis/": list},
+        "definitions": {
+            "example.Thing": {"type": "object", "properties": {"metadata": refers(OBJECT_META)}},
+            OBJECT_META: {"type": "object", "description": "another one's"},
+            "example.Other": {"type": "object"},
+        },
+    })
+}
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
 /// What it answers to a request.
 fn answer(path: &str) -> (u16, Value) {
     match path {
@@ -53,6 +71,7 @@ fn answer(path: &str) -> (u16, Value) {
             json!({"paths": {"apis/example.com/v1": {"serverRelativeURL": "/openapi/v3/apis/example.com/v1?hash=1"}}}),
         ),
         "/openapi/v3/apis/example.com/v1" => (200, json!({"openapi": "3.0.0"})),
+        "/openapi/v2" => (200, open_api_v2()),
         "/apis/example.com/v1/namespaces/default/things" => (
             200,
             json!({"kind": "ThingList", "items": [{"metadata": {"name": "a"}}]}),
@@ -147,7 +166,18 @@ fn a_server_of_this_process_is_found_and_asked() {
         let (_, document) = get("/openapi/v2").await;
         let paths = document["paths"].as_object().expect("paths");
         let has = |prefix: &str| paths.keys().any(|path| path.starts_with(prefix));
-        assert!(has("/apis/apps/v1/") && !has("/apis/example.com/"));
+        assert!(has("/apis/apps/v1/") && has("/apis/example.com/v1/things"));
+        let definitions = &document["definitions"];
+        assert_eq!(
+            definitions["example.Thing"]["properties"]["metadata"]["$ref"],
+            format!("#/definitions/{OBJECT_META}_v2")
+        );
+        assert_eq!(
+            definitions[format!("{OBJECT_META}_v2")]["description"],
+            "another one's"
+        );
+        assert_ne!(definitions[OBJECT_META]["description"], "another one's");
+        assert!(definitions.get("example.Other").is_none());
 
         let document = aggregated(&cluster).await;
         let found = document["items"].as_array().and_then(|items| items.last());

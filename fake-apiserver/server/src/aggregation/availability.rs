@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::api_service::{self, ApiService, available};
 use super::backend::Ways;
 use super::{Aggregation, Description, lock};
+use crate::openapi;
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -262,9 +263,19 @@ impl Checks {
         }
         let resources = shared_json::from_slice(answer.body()).unwrap_or_default();
         let open_api = self.open_api(service).await;
+        let known = lock(&self.aggregation.described).get(&service.name).cloned();
+        // The document is large: it is asked for again once the index says that it is another one.
+        let spec = match known
+            .filter(|known| known.open_api == open_api)
+            .and_then(|known| known.spec)
+        {
+            Some(spec) => Some(spec),
+            None => self.spec(service).await,
+        };
         let description = Description {
             resources,
             open_api,
+            spec,
             is_fresh: true,
         };
         lock(&self.aggregation.described).insert(service.name.clone(), description);
@@ -285,6 +296,17 @@ impl Checks {
         let paths = document.get("paths").and_then(Value::as_object);
         let found = paths.and_then(|paths| paths.get(&wanted));
         found.map(|entry| (wanted, entry.clone())).into_iter().collect()
+    }
+
+    /// What a server's `/openapi/v2` says of its group version; none if it has no such document.
+    async fn spec(&self, service: &ApiService) -> Option<Arc<Value>> {
+        let asked = self
+            .jumps
+            .real_timeout(PATIENCE, self.ways().ask(service, "/openapi/v2"))
+            .await;
+        let document: Value = shared_json::from_slice(asked?.ok()?.body()).ok()?;
+        let prefix = format!("/apis/{}/{}/", service.group, service.version);
+        openapi::part(&document, &prefix).map(Arc::new)
     }
 
     /// Writes the condition into the status of an APIService, if that says something else.

@@ -1,6 +1,7 @@
 //! The groups of other servers in the documents in which this server describes itself.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use shared_json::{Array, Value, json};
 use store::Store;
@@ -234,6 +235,15 @@ pub(crate) fn add_open_api(index: &mut Value, aggregation: &Aggregation) -> bool
         index["paths"][path.as_str()] = entry.clone();
     }
     is_any
+}
+
+/// What other servers say of their group versions in `/openapi/v2`, by the names of their APIServices.
+pub(crate) fn specs(aggregation: &Aggregation) -> Vec<Arc<Value>> {
+    let described = lock(&aggregation.described);
+    described
+        .values()
+        .filter_map(|known| known.spec.clone())
+        .collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use shared_json::Value;
 pub(crate) use api_service::of_path;
 pub(crate) use availability::{Checks, check_all};
 pub(crate) use backend::Ways;
-pub(crate) use discovery::{add_groups, add_open_api, add_paths, add_resources, with_group};
+pub(crate) use discovery::{add_groups, add_open_api, add_paths, add_resources, specs, with_group};
 pub(crate) use proxy::{Asker, forward};
 
 /// An API server within this process, which stands behind a Service.
@@ -45,6 +45,8 @@ struct Description {
     resources: Value,
     /// Its entries of `/openapi/v3`, by path.
     open_api: Vec<(String, Value)>,
+    /// What its `/openapi/v2` says of it.
+    spec: Option<Arc<Value>>,
     /// Whether it has answered when it was asked last.
     is_fresh: bool,
 }

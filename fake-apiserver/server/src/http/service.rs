@@ -284,7 +284,8 @@ async fn received(jumps: &Arc<Jumps>, head: &Parts, body: Whole) -> Result<Paylo
 }
 
 fn open_api_v2(server: &Server, head: &Parts) -> Response<ResponseBody> {
-    match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
+    let others = aggregation::specs(&server.state.aggregation);
+    match openapi::v2(&server.state.registry, &others, header(head, &ACCEPT)) {
         Some(found) => published(found, head, None),
         None => respond::silent(StatusCode::NOT_ACCEPTABLE),
     }

@@ -2,16 +2,21 @@
 //!
 //! `types::published` has the built-in types; [`custom`] makes those of custom resources, [`operations`] the paths. [`v3`] is a
 //! document per group version and their index, [`v2`] one document of all, in JSON or (as kubectl wants it) in the protobuf
-//! form of gnostic ([`gnostic`]).
+//! form of gnostic ([`gnostic`]). [`merged`] adds what other API servers say of their groups.
 
 mod custom;
 mod gnostic;
+mod merged;
 mod operations;
 mod v2;
 mod v3;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use shared_json::Value;
+
+pub(crate) use merged::part;
 
 use crate::resources::Registry;
 
@@ -61,9 +66,10 @@ pub(crate) fn takes_v3(accept: &str) -> bool {
     accept.trim().is_empty() || accept.split(',').any(accepts)
 }
 
-/// The answer of `/openapi/v2` for a client's media types; `None` if no accepted type is offered.
-pub(crate) fn v2(registry: &Registry, accept: &str) -> Option<Document> {
-    v2::document(registry, accept)
+/// The answer of `/openapi/v2` for a client's media types, with the [parts](part) that other API servers answer; `None` if no accepted
+/// type is offered.
+pub(crate) fn v2(registry: &Registry, others: &[Arc<Value>], accept: &str) -> Option<Document> {
+    v2::document(registry, others, accept)
 }
 
 /// A text that follows from others, for caches: 128 bits of FNV-1a in hexadecimal.
@@ -145,7 +151,7 @@ mod tests {
         #[case] keyword: &str,
         #[case] expected: Option<Value>,
     ) {
-        let document = v2(&Registry::default(), "").expect("a document");
+        let document = v2(&Registry::default(), &[], "").expect("a document");
         let document: Value = shared_json::from_slice(&document.bytes).expect("JSON");
         let definitions = document["definitions"].as_object().expect("definitions");
         let schema = definitions
@@ -172,6 +178,19 @@ mod tests {
     }
 
     #[rstest]
+    #[case("/api/", "getCoreAPIVersions")]
+    #[case("/api/v1/", "getCoreV1APIResources")]
+    #[case("/apis/", "getAPIVersions")]
+    #[case("/apis/apps/", "getAppsAPIGroup")]
+    #[case("/apis/apps/v1/", "getAppsV1APIResources")]
+    #[case("/version/", "getCodeVersion")]
+    fn the_second_version_has_the_paths_of_discovery(#[case] path: &str, #[case] expected: &str) {
+        let document = v2(&Registry::default(), &[], "").expect("a document");
+        let document: Value = shared_json::from_slice(&document.bytes).expect("JSON");
+        assert_eq!(document["paths"][path]["get"]["operationId"], expected);
+    }
+
+    #[rstest]
     #[case("", Some("application/json"))]
     #[case(
         "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
@@ -179,7 +198,7 @@ mod tests {
     )]
     #[case("text/html", None)]
     fn the_second_version_comes_in_two_forms(#[case] accept: &str, #[case] expected: Option<&str>) {
-        let document = v2(&Registry::default(), accept);
+        let document = v2(&Registry::default(), &[], accept);
         assert_eq!(document.as_ref().map(|document| document.content_type), expected);
         assert!(document.is_none_or(|document| document.bytes.len() > 100_000));
     }

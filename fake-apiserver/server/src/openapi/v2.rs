@@ -6,30 +6,28 @@ use bytes::Bytes;
 use machinery::types::published::{self, COMPONENTS};
 use shared_json::{Map, Value, json};
 
-use super::v3::with_group_kinds;
-use super::{Document, custom, gnostic, hash, operations};
+use super::v3::{discovery, with_group_kinds};
+use super::{Document, custom, gnostic, hash, merged, operations};
 use crate::resources::{Registry, Resource};
 
-const DEFINITIONS: &str = "#/definitions/";
+pub(super) const DEFINITIONS: &str = "#/definitions/";
 /// The clients' media type of the protobuf form, and the server's: RFC 7231 knows no `@`.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 ];
 
-pub(super) fn document(registry: &Registry, accept: &str) -> Option<Document> {
+pub(super) fn document(registry: &Registry, others: &[Arc<Value>], accept: &str) -> Option<Document> {
     let binary = binary_wanted(accept)?;
     let resources = registry.all();
-    let hash = hash(
-        resources
-            .iter()
-            .map(|resource| fingerprint(resource))
-            .collect::<Vec<_>>()
-            .iter()
-            .map(String::as_str),
-    );
+    let own = resources.iter().map(|resource| fingerprint(resource));
+    let fingerprints: Vec<String> = own.chain(others.iter().map(ToString::to_string)).collect();
+    let hash = hash(fingerprints.iter().map(String::as_str));
     let bytes = cached(&hash, binary, || {
-        let document = make(&resources);
+        let mut document = make(registry, &resources);
+        for other in others {
+            merged::merge(&mut document, other);
+        }
         if binary {
             gnostic::encode(&document)
         } else {
@@ -78,8 +76,9 @@ fn cached(hash: &str, binary: bool, make: impl FnOnce() -> Vec<u8>) -> Bytes {
     bytes
 }
 
-fn make(resources: &[Arc<Resource>]) -> Value {
-    let mut paths = Map::new();
+fn make(registry: &Registry, resources: &[Arc<Resource>]) -> Value {
+    let discovery = discovery(registry).into_iter();
+    let mut paths: Map = discovery.map(|(path, item)| (path, path_item(item))).collect();
     let mut definitions: Map = published::definitions()
         .iter()
         .map(|(name, schema)| {

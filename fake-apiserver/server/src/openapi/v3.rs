@@ -51,6 +51,16 @@ fn paths(registry: &Registry) -> BTreeMap<String, String> {
     out
 }
 
+/// The operations of discovery, by their paths.
+pub(super) fn discovery(registry: &Registry) -> Map {
+    let resources = registry.all();
+    let of_path = |path: &str| {
+        let found = resources.iter().find(|resource| path_of(resource) == path);
+        operations::of_document(path, found.map(|resource| &**resource))
+    };
+    paths(registry).keys().flat_map(|path| of_path(path)).collect()
+}
+
 fn path_of(resource: &Resource) -> String {
     if resource.group.is_empty() {
         format!("api/{}", resource.version)
