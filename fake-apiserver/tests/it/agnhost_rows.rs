@@ -9,7 +9,8 @@ use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::network_rows::{create, pod, prints, run, service};
-use crate::support::{exchange, request, simulate, with};
+use crate::streams::exec;
+use crate::support::{exchange, request, send, simulate, with};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -36,6 +37,7 @@ fn agnhost(name: &str, args: &[&str]) -> Value {
 #[case::serves_its_name(&["serve-hostname"], "curl -s $WEB:9376", "web")]
 #[case::serves_its_name_plainly(&["serve-hostname", "--tcp", "--http=false", "--port=80"], "nc $WEB 80", "web")]
 #[case::serves_files(&["test-webserver"], "curl -s $WEB/etc/hostname", "web\n")]
+#[case::serves_a_file_of_its_image(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/localhost.crt", "200")]
 #[case::without_a_file(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/no", "404")]
 #[case::waits(&["pause"], "curl -s $WEB:8080; agnhost connect $WEB:80 2>&1", "REFUSED\n")]
 #[case::connects(&["netexec"], "agnhost connect --timeout=3s $WEB:8080; echo -n $?", "0")]
@@ -119,6 +121,49 @@ fn restarts(#[case] more: Value, #[case] expected: bool) {
         let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
         let restarts = found["status"]["containerStatuses"][0]["restartCount"].as_i64();
         assert_eq!(restarts.is_some_and(|count| count > 0), expected, "{restarts:?}");
+    });
+}
+
+/// A container without a command and arguments runs the image's own.
+#[rstest]
+#[case::the_images_own(json!({}))]
+#[case::by_name(json!({"args": ["pause"]}))]
+fn pauses(#[case] more: Value) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        create(
+            &cluster,
+            &pod("p", with(json!({"name": "c", "image": "agnhost"}), more)),
+        )
+        .await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/p/log"), "", &Value::Null).await;
+        assert_eq!(text, "Paused\n");
+    });
+}
+
+/// A pod is not ready while its probe's file of the image is elsewhere.
+#[test]
+fn probes_ask_for_files_of_the_image() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let probe = json!({"httpGet": {"port": 80, "path": "/localhost.crt"}, "periodSeconds": 1, "failureThreshold": 1});
+        let mut web = agnhost("web", &["test-webserver"]);
+        web["spec"]["containers"][0]["readinessProbe"] = probe;
+        create(&cluster, &web).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let pods = kube::Api::default_namespaced(cluster.client());
+        for (argv, expected) in [
+            (vec!["true"], true),
+            (vec!["mv", "/localhost.crt", "/tmp/"], false),
+            (vec!["mv", "/tmp/localhost.crt", "/"], true),
+        ] {
+            exec(&pods, "web", &argv, None).await;
+            cluster.run_for(Duration::from_secs(5)).await;
+            let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
+            let ready = &found["status"]["containerStatuses"][0]["ready"];
+            assert_eq!(ready, &json!(expected), "{argv:?}");
+        }
     });
 }
 
@@ -272,15 +317,17 @@ fn conversion_webhooks_in_pods() {
         let bundle = certificate(&cluster).await;
         let args = [&["crd-conversion-webhook"], &HOOK[1..]].concat();
         with_certificate(&cluster, &args).await;
-        let schema =
-            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-        let version =
-            |name: &str| json!({"name": name, "served": true, "storage": name == "v1", "schema": schema});
+        let text = json!({"type": "string"});
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"host": text, "port": text, "hostPort": text}}});
+        let version = |name: &str, fields: &[&str]| {
+            let fields: Vec<Value> = fields.iter().map(|path| json!({"jsonPath": path})).collect();
+            json!({"name": name, "served": true, "storage": name == "v1", "schema": schema, "selectableFields": fields})
+        };
         let definition = json!({
             "metadata": {"name": "things.stable.example.com"},
             "spec": {
                 "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-                "versions": [version("v1"), version("v2")],
+                "versions": [version("v1", &[".hostPort"]), version("v2", &[".host", ".port"])],
                 "conversion": {"strategy": "Webhook", "webhook": {
                     "conversionReviewVersions": ["v1"],
                     "clientConfig": {"service": {"namespace": "default", "name": "web", "path": "/crdconvert"}, "caBundle": bundle},
@@ -301,6 +348,40 @@ fn conversion_webhooks_in_pods() {
             (&json!("local"), &json!("80")),
             "{answer}"
         );
+        // A selector names the fields of the version that is asked for, in lists, watches and deletions.
+        for (version, selector, expected) in [
+            ("v1", "hostPort=local:80", 1),
+            ("v1", "hostPort=local", 0),
+            ("v2", "host=local", 1),
+            ("v2", "host=local,port=80", 1),
+            ("v2", "host=local,port=81", 0),
+        ] {
+            let path = format!("{}?fieldSelector={selector}", things(version));
+            let (_, answer) = request(&cluster, "GET", &path, &Value::Null).await;
+            let found = answer["items"].as_array().map(shared_json::Array::len);
+            assert_eq!(found, Some(expected), "{path}: {answer}");
+        }
+        let revision = answer["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let moved = json!({"host": "away"});
+        let path = format!("{}/t", things("v2"));
+        let (code, answer) = send(&cluster, "PATCH", &path, "application/merge-patch+json", &moved).await;
+        assert_eq!(code, 200, "{answer}");
+        for (selector, expected) in [("host=local", "DELETED local"), ("host=away", "ADDED away")] {
+            let path = format!(
+                "{}?watch=true&timeoutSeconds=1&resourceVersion={revision}&fieldSelector={selector}",
+                things("v2")
+            );
+            let (_, text) = exchange(&cluster, "GET", &path, "", &Value::Null).await;
+            let event: Value =
+                shared_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default();
+            let told =
+                [&event["type"], &event["object"]["host"]].map(|text| text.as_str().unwrap_or_default());
+            assert_eq!(told.join(" "), expected, "{text}");
+        }
+        let path = format!("{}?fieldSelector=host=away,port=80", things("v2"));
+        request(&cluster, "DELETE", &path, &Value::Null).await;
+        let (_, answer) = request(&cluster, "GET", &things("v1"), &Value::Null).await;
+        assert_eq!(answer["items"], json!([]), "{answer}");
     });
 }
 
