@@ -124,24 +124,6 @@ fn restarts(#[case] more: Value, #[case] expected: bool) {
     });
 }
 
-/// A container without a command and arguments runs the image's own.
-#[rstest]
-#[case::the_images_own(json!({}))]
-#[case::by_name(json!({"args": ["pause"]}))]
-fn pauses(#[case] more: Value) {
-    simulate(move || async move {
-        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
-        create(
-            &cluster,
-            &pod("p", with(json!({"name": "c", "image": "agnhost"}), more)),
-        )
-        .await;
-        cluster.run_for(Duration::from_secs(10)).await;
-        let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/p/log"), "", &Value::Null).await;
-        assert_eq!(text, "Paused\n");
-    });
-}
-
 /// A pod is not ready while its probe's file of the image is elsewhere.
 #[test]
 fn probes_ask_for_files_of_the_image() {

@@ -58,10 +58,6 @@ pub(crate) fn words_of(command: &[String], args: &[String]) -> Option<Vec<String
     let mut words = command.to_vec();
     if words.is_empty() {
         words.push("/agnhost".to_owned());
-        // The image's own arguments.
-        if args.is_empty() {
-            words.push("pause".to_owned());
-        }
     }
     words.extend(args.iter().cloned());
     let own = words.first().is_some_and(|word| is_own_name(word));
@@ -115,11 +111,6 @@ async fn run(mut container: Container, words: Vec<String>) -> i32 {
         "crd-conversion-webhook" => webhook::run(container, &flags, true).await,
         "etc-hosts" => files::print(&container, "/etc/hosts"),
         name @ ("dns-suffix" | "dns-server-list") => files::resolver(&container, name),
-        "pause" => {
-            container.print("Paused\n");
-            container.asked_to_end().await;
-            0
-        }
         _ => {
             container.asked_to_end().await;
             0
