@@ -8,6 +8,8 @@ use crate::services::{Endpoint, Key, Service, Services};
 
 /// The cluster's domain.
 const DOMAIN: &str = "cluster.local";
+/// The domain of addresses, whose parts stand in it in reverse.
+const REVERSED: &str = ".in-addr.arpa";
 /// How many names of `ExternalName` Services are followed.
 const ALIASES_MAX: usize = 8;
 
@@ -150,6 +152,33 @@ impl Resolver {
         }
         Vec::new()
     }
+}
+
+/// The whole names of an address that is asked for by its name in `in-addr.arpa`: those of the Services that have it, or else of
+/// the ready endpoints that do.
+pub(crate) fn names_of(host: &str, services: &Services) -> Vec<String> {
+    let host = host.trim_end_matches('.').to_lowercase();
+    let Some(parts) = host.strip_suffix(REVERSED) else {
+        return Vec::new();
+    };
+    let parts: Vec<&str> = parts.rsplit('.').collect();
+    let Ok(address) = parts.join(".").parse::<IpAddr>() else {
+        return Vec::new();
+    };
+    let whole = |key: &Key| format!("{}.{}.svc.{DOMAIN}", key.1, key.0);
+    let has_it = |key: &&Key| {
+        let service = services.service(&key.0, &key.1);
+        service.is_some_and(|service| service.cluster.contains(&address))
+    };
+    let mut out: Vec<String> = services.keys_at(address).filter(has_it).map(whole).collect();
+    if out.is_empty() {
+        for (key, endpoint) in services.endpoints_at(address) {
+            out.extend(own_name(endpoint).map(|own| format!("{own}.{}", whole(key))));
+        }
+    }
+    out.sort();
+    out.dedup();
+    out
 }
 
 fn is_inside(name: &str) -> bool {

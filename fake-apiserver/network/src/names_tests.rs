@@ -104,3 +104,16 @@ fn without_the_cluster_only_the_world_is_known() {
     let ask = |host: &str| resolver.resolve(host, &services(), &|_| false).is_ok();
     assert_eq!(["web", "www.example.com"].map(ask), [false, true]);
 }
+
+#[rstest]
+#[case::of_a_service("5.0.96.10.in-addr.arpa.", "web.n.svc.cluster.local")]
+#[case::without_a_dot_at_its_end("5.0.96.10.in-addr.arpa", "web.n.svc.cluster.local")]
+#[case::of_an_endpoint_with_a_hostname("2.1.244.10.in-addr.arpa.", "db-0.db.n.svc.cluster.local")]
+#[case::of_an_endpoint("3.1.244.10.in-addr.arpa.", "10-244-1-3.db.n.svc.cluster.local")]
+#[case::not_ready("4.1.244.10.in-addr.arpa.", "")]
+#[case::unknown("9.9.9.9.in-addr.arpa.", "")]
+#[case::no_address("web.in-addr.arpa.", "")]
+#[case::no_reversed_name("web.n.svc.cluster.local.", "")]
+fn names_of_addresses(#[case] host: &str, #[case] expected: &str) {
+    assert_eq!(names_of(host, &services()).join(" "), expected);
+}

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::faults::{End, Faults};
 use crate::machine::{ConnectError, Connection, Machine, Untaken};
-use crate::names::{Answer, NoSuchHost, Resolver};
+use crate::names::{Answer, NoSuchHost, Resolver, names_of};
 use crate::policy::Policies;
 use crate::services::{Route, Services, Variables};
 
@@ -160,6 +160,12 @@ impl Network {
     #[must_use]
     pub fn service_records(&self, host: &str, resolver: &Resolver) -> Vec<(u16, String)> {
         resolver.service_records(host, &lock(&self.0.services))
+    }
+
+    /// The names of an address, which is asked for as `4.3.2.1.in-addr.arpa`.
+    #[must_use]
+    pub fn names_of(&self, host: &str) -> Vec<String> {
+        names_of(host, &lock(&self.0.services))
     }
 
     /// One of so many equal choices.

@@ -139,7 +139,19 @@ impl Services {
         self.keys_at(address).next().is_some()
     }
 
-    fn keys_at(&self, address: IpAddr) -> impl Iterator<Item = &Key> {
+    /// The ready endpoints that have an address, with their Services.
+    pub(crate) fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = (&Key, &Endpoint)> {
+        let read = self.slices.values().map(|listed| {
+            (
+                &listed.service,
+                listed.read.get_or_init(|| Slice::read(&listed.object)),
+            )
+        });
+        read.flat_map(|(service, slice)| slice.endpoints.iter().map(move |endpoint| (service, endpoint)))
+            .filter(move |(_, endpoint)| endpoint.ready && endpoint.addresses.contains(&address))
+    }
+
+    pub(crate) fn keys_at(&self, address: IpAddr) -> impl Iterator<Item = &Key> {
         let from = (address, Key::default());
         let known = self.addresses.range(from..);
         known

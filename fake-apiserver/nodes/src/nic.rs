@@ -159,6 +159,12 @@ impl Nic {
         })
     }
 
+    /// The names of an address, which is asked for as `4.3.2.1.in-addr.arpa`.
+    pub(crate) fn names_of(&self, host: &str) -> Vec<String> {
+        self.network()
+            .map_or_else(Vec::new, |network| network.names_of(host))
+    }
+
     /// Whether an address is one of the cluster.
     pub(crate) fn is_inside(&self, address: IpAddr) -> bool {
         address.is_loopback() || self.network().is_some_and(|network| network.has(address))

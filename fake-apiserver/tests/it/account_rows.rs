@@ -317,3 +317,57 @@ fn tokens_that_accounts_name() {
         json!({"/secrets/0/name": "t"}),
     );
 }
+
+/// A token that is bound to an object tells of it, and of the node of a pod even if there is no such node.
+#[test]
+fn bound_tokens_tell_of_their_objects() {
+    let review = |kind: &str, name: &str, has: Value| {
+        let bound = json!({"apiVersion": "v1", "kind": kind, "name": name});
+        [
+            json!({"do": "POST /api/v1/namespaces/default/serviceaccounts/a/token", "code": 201,
+                "body": {"spec": {"boundObjectRef": bound}}, "save": {"token": "/status/token"}}),
+            json!({"do": "POST /apis/authentication.k8s.io/v1/tokenreviews", "code": 201,
+                "body": {"spec": {"token": "$token"}}, "has": has}),
+        ]
+    };
+    let pod = |name: &str, node: &str| {
+        let spec =
+            json!({"nodeName": node, "serviceAccountName": "a", "containers": [{"name": "c", "image": "i"}]});
+        json!({"do": "POST /api/v1/namespaces/default/pods", "code": 201, "save": {name: "/metadata/uid"},
+            "body": {"metadata": {"name": name}, "spec": spec}})
+    };
+    let extra = |field: &str| format!("/status/user/extra/authentication.kubernetes.io~1{field}");
+    let mut steps = vec![
+        json!({"do": "POST /api/v1/namespaces/default/serviceaccounts", "body": {"metadata": {"name": "a"}}, "code": 201}),
+        json!({"do": "POST /api/v1/nodes", "body": {"metadata": {"name": "here"}}, "code": 201, "save": {"here": "/metadata/uid"}}),
+        pod("one", "here"),
+        pod("two", "gone"),
+        pod("three", ""),
+    ];
+    let told = |pod: Value, uid: Value, node: Value, node_uid: Value| {
+        json!({"/status/authenticated": true, extra("pod-name"): pod, extra("pod-uid"): uid,
+            extra("node-name"): node, extra("node-uid"): node_uid})
+    };
+    let none = Value::Null;
+    steps.extend(review(
+        "Pod",
+        "one",
+        told(json!(["one"]), json!(["$one"]), json!(["here"]), json!(["$here"])),
+    ));
+    steps.extend(review(
+        "Pod",
+        "two",
+        told(json!(["two"]), json!(["$two"]), json!(["gone"]), none.clone()),
+    ));
+    steps.extend(review(
+        "Pod",
+        "three",
+        told(json!(["three"]), json!(["$three"]), none.clone(), none.clone()),
+    ));
+    steps.extend(review(
+        "Node",
+        "here",
+        told(none.clone(), none, json!(["here"]), json!(["$here"])),
+    ));
+    play(false, Value::from(steps));
+}

@@ -9,6 +9,7 @@ use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::network_rows::{create, pod, prints, run, service};
+use crate::streams::exec;
 use crate::support::{exchange, request, simulate, with};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -36,6 +37,7 @@ fn agnhost(name: &str, args: &[&str]) -> Value {
 #[case::serves_its_name(&["serve-hostname"], "curl -s $WEB:9376", "web")]
 #[case::serves_its_name_plainly(&["serve-hostname", "--tcp", "--http=false", "--port=80"], "nc $WEB 80", "web")]
 #[case::serves_files(&["test-webserver"], "curl -s $WEB/etc/hostname", "web\n")]
+#[case::serves_a_file_of_its_image(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/localhost.crt", "200")]
 #[case::without_a_file(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/no", "404")]
 #[case::waits(&["pause"], "curl -s $WEB:8080; agnhost connect $WEB:80 2>&1", "REFUSED\n")]
 #[case::connects(&["netexec"], "agnhost connect --timeout=3s $WEB:8080; echo -n $?", "0")]
@@ -119,6 +121,31 @@ fn restarts(#[case] more: Value, #[case] expected: bool) {
         let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
         let restarts = found["status"]["containerStatuses"][0]["restartCount"].as_i64();
         assert_eq!(restarts.is_some_and(|count| count > 0), expected, "{restarts:?}");
+    });
+}
+
+/// A pod is not ready while its probe's file of the image is elsewhere.
+#[test]
+fn probes_ask_for_files_of_the_image() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let probe = json!({"httpGet": {"port": 80, "path": "/localhost.crt"}, "periodSeconds": 1, "failureThreshold": 1});
+        let mut web = agnhost("web", &["test-webserver"]);
+        web["spec"]["containers"][0]["readinessProbe"] = probe;
+        create(&cluster, &web).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let pods = kube::Api::default_namespaced(cluster.client());
+        for (argv, expected) in [
+            (vec!["true"], true),
+            (vec!["mv", "/localhost.crt", "/tmp/"], false),
+            (vec!["mv", "/tmp/localhost.crt", "/"], true),
+        ] {
+            exec(&pods, "web", &argv, None).await;
+            cluster.run_for(Duration::from_secs(5)).await;
+            let (_, found) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
+            let ready = &found["status"]["containerStatuses"][0]["ready"];
+            assert_eq!(ready, &json!(expected), "{argv:?}");
+        }
     });
 }
 

@@ -208,6 +208,7 @@ fn probes_ask_the_program(#[case] probe: Value, #[case] expected: &str) {
 #[case::no_such_name(json!({"ports": [{"port": 80}]}), "curl -sS nosuch; wget -q nosuch; nc nosuch 1; echo $?", "curl: (6) Could not resolve host: nosuch\nwget: bad address 'nosuch'\nnc: getaddrinfo for host \"nosuch\" port 1: Name does not resolve\n1\n")]
 #[case::external_name(json!({"type": "ExternalName", "externalName": "www.example.com"}), "nslookup web | grep Name", "Name:\twww.example.com\n")]
 #[case::dig(json!({"clusterIP": "None", "ports": [{"port": 80}]}), "test $(dig +short +search web) = $WEB && dig +short web; echo", "\n")]
+#[case::dig_of_an_address(json!({"clusterIP": "10.96.0.77", "ports": [{"port": 80}]}), "dig +noall +answer +search 77.0.96.10.in-addr.arpa. PTR | cut -f 4-", "PTR\tweb.default.svc.cluster.local.\n")]
 #[case::srv(json!({"ports": [{"name": "http", "port": 80}]}), "nslookup -type=srv _http._tcp.web | grep service", "_http._tcp.web\tservice = 0 100 80 web.default.svc.cluster.local\n")]
 #[case::unknown(json!({"ports": [{"port": 80}]}), "nslookup web2 | tail -n 2; until nslookup web > /dev/null; do sleep 1; done; echo found", "** server can't find web2: NXDOMAIN\n\nfound\n")]
 fn services(#[case] spec: Value, #[case] script: &str, #[case] expected: &str) {

@@ -236,7 +236,12 @@ fn a_pod_that_has_not_started_has_no_log() {
 }
 
 /// Runs a command; gives its outputs and how it ended: empty if well.
-async fn exec(pods: &Api<Pod>, name: &str, argv: &[&str], input: Option<&[u8]>) -> (String, String, String) {
+pub(crate) async fn exec(
+    pods: &Api<Pod>,
+    name: &str,
+    argv: &[&str],
+    input: Option<&[u8]>,
+) -> (String, String, String) {
     let parameters = AttachParams::default().stdin(input.is_some()).stderr(true);
     let mut running = pods
         .exec(name, argv.to_vec(), &parameters)

@@ -109,6 +109,8 @@ pub(crate) struct Files {
     mounts: Vec<(String, Volume)>,
     /// The path of the page that the image brings.
     page: Option<String>,
+    /// The files that the image brings: path below the root and content.
+    brought: &'static [(&'static str, &'static str)],
     /// The pod's network, for the files in `/etc` that tell of it.
     nic: Option<Nic>,
     /// The container's name.
@@ -204,6 +206,7 @@ impl Files {
             root: Arc::default(),
             mounts,
             page: None,
+            brought: &[],
             nic: None,
             container: Text::default(),
             read_only_root: false,
@@ -222,6 +225,12 @@ impl Files {
     pub(crate) fn with_pages(mut self, folder: Option<&str>) -> Self {
         let page = folder.map(|folder| format!("{folder}{INDEX}"));
         self.page = page.filter(|page| self.mounted(page).is_none());
+        self
+    }
+
+    /// The files of an image that brings these, by their paths below the root.
+    pub(crate) fn with_image(mut self, brought: &'static [(&'static str, &'static str)]) -> Self {
+        self.brought = brought;
         self
     }
 
@@ -311,6 +320,16 @@ impl Files {
             };
             if let Some(page) = &self.page {
                 tree.entries.insert(page.clone(), Some(STOCK_PAGE.to_vec()));
+            }
+            for (path, content) in self.brought {
+                let path = format!("/{path}");
+                if self.mounted(&path).is_some() {
+                    continue;
+                }
+                for above in with_parents(parent(&path)) {
+                    tree.entries.entry(above).or_insert(None);
+                }
+                tree.entries.insert(path, Some(content.as_bytes().to_vec()));
             }
             let told = self.nic.iter().flat_map(Nic::files);
             for (path, content) in told.filter(|(path, _)| self.mounted(path).is_none()) {

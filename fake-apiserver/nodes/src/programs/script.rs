@@ -201,7 +201,8 @@ pub(crate) fn document_root(image: &str) -> Option<&'static str> {
     }
 }
 
-/// The files that an image of Kubernetes' tests is known for: a page of the demonstration of updates.
+/// The files below the root that an image of Kubernetes' tests is known for: a page of the demonstration of updates, and the
+/// certificate of `agnhost`, whose probes ask for it.
 pub(crate) fn files_of_image(image: &str) -> &'static [(&'static str, &'static str)] {
     match short_name(image) {
         "kitten" => &[
@@ -212,13 +213,25 @@ pub(crate) fn files_of_image(image: &str) -> &'static [(&'static str, &'static s
             ("data.json", "{\n  \"image\": \"nautilus.jpg\"\n}\n"),
             ("etc/os-release", "NAME=\"Alpine Linux\"\nID=alpine\n"),
         ],
+        "agnhost" => &[
+            (
+                "localhost.crt",
+                "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+            ),
+            (
+                "localhost.key",
+                "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
+            ),
+        ],
         _ => &[],
     }
 }
 
-/// The program of such an image: it serves its page.
+/// The program of an image of the demonstration of updates: it serves its page.
 pub(crate) fn page_program(image: &str) -> Option<Program> {
-    let (name, text) = files_of_image(image).first()?;
+    let (name, text) = files_of_image(image)
+        .first()
+        .filter(|(name, _)| *name == "data.json")?;
     Some(Program {
         pages: BTreeMap::from([(format!("/{name}"), (*text).to_owned())]),
         ..Program::default()

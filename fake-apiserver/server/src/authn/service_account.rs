@@ -79,17 +79,19 @@ pub(crate) fn authenticate(
         if name.is_empty() {
             continue;
         }
-        if !exists(resource, name, uid) {
+        // Of the node of a pod that the token is bound to nothing is asked.
+        let is_told = part == "node" && !of("pod.name").is_empty();
+        if !is_told && !exists(resource, name, uid) {
             return None;
         }
-        if part == "pod" {
+        let told = [("name", name), ("uid", uid)];
+        for (field, value) in told
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty() && part != "secret")
+        {
             extra.insert(
-                "authentication.kubernetes.io/pod-name".to_owned(),
-                vec![name.to_owned()],
-            );
-            extra.insert(
-                "authentication.kubernetes.io/pod-uid".to_owned(),
-                vec![uid.to_owned()],
+                format!("authentication.kubernetes.io/{part}-{field}"),
+                vec![value.to_owned()],
             );
         }
     }

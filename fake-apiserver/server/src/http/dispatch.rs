@@ -421,7 +421,7 @@ async fn act(
             Answer::ok(Shown::Stored(context.existing()?))
         }
         Verb::List => {
-            let page = read::list(context)?;
+            let page = read::list(context).await?;
             conversion::ready(context.state(), &context.resource, &page.items).await?;
             return Ok(list_response(context, &page));
         }

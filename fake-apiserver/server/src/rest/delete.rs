@@ -516,7 +516,7 @@ fn success(context: &Context, object: &Value) -> Value {
 
 /// Deletes every object that the selectors choose; answers with the deleted objects.
 pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
-    let mut page = read::list(context)?;
+    let mut page = read::list(context).await?;
     context.warnings.tell(warnings(&context.resource, options));
     for stored in &mut page.items {
         let mut request = context.request.clone();

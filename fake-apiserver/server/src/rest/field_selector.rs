@@ -70,6 +70,13 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
+    /// Whether it names more than name and namespace, which all versions of an object share.
+    pub(super) fn names_content(&self) -> bool {
+        self.0
+            .iter()
+            .any(|term| !matches!(term.field.as_str(), "metadata.name" | "metadata.namespace"))
+    }
+
     /// The one part of the table that is selected from, where watchers are kept by it: one object, or the pods of a node (the
     /// real server's watch cache knows these, too).
     pub(super) fn scope(&self) -> Option<Scope> {

@@ -1,5 +1,8 @@
 //! Get and list.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use base64::DecodeError;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -14,12 +17,17 @@ use store::{ObjectKey, Revision, Scope, Stored};
 use super::field_selector::FieldSelector;
 use super::options;
 use crate::context::{Context, Page};
+use crate::conversion;
+use crate::resources::Resource;
+use crate::server::ServerState;
 
 /// Which objects of a collection are asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub labels: LabelSelector,
     pub fields: FieldSelector,
+    /// The custom resource whose version has the fields, if that is not the stored one.
+    shown_as: Option<Arc<Resource>>,
 }
 
 impl Selection {
@@ -34,9 +42,13 @@ impl Selection {
         }
         let fields = FieldSelector::parse(&text)?;
         options::check_list(&context.params, watch)?;
+        let resource = &context.resource;
+        let fields = fields.of(resource)?;
+        let is_other = resource.is_custom() && !resource.is_storage_version() && fields.names_content();
         Ok(Self {
             labels,
-            fields: fields.of(&context.resource)?,
+            fields,
+            shown_as: is_other.then(|| Arc::clone(resource)),
         })
     }
 
@@ -59,9 +71,28 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether a stored object is selected. Selectors speak of the storage version's fields.
+    /// Whether a stored object is selected. Selectors of built-in resources name fields of the stored version, and those of custom
+    /// resources fields of the requested one.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.labels.matches(string_map(object, "labels")) && self.fields.matches(object)
+        if !self.labels.matches(string_map(object, "labels")) {
+            return false;
+        }
+        let seen = match &self.shown_as {
+            Some(resource) => conversion::seen_from_storage(resource, object),
+            None => Cow::Borrowed(object),
+        };
+        self.fields.matches(&seen)
+    }
+
+    /// Converts the objects that are selected from, if their fields are those of another version and a webhook converts.
+    ///
+    /// # Errors
+    /// 500: the webhook did not answer, or its answer is invalid.
+    pub(crate) async fn ready(&self, state: &ServerState, stored: &[Arc<Stored>]) -> Result<(), ApiError> {
+        match &self.shown_as {
+            Some(resource) => conversion::ready(state, resource, stored).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -186,7 +217,7 @@ fn go_kind(value: &Value) -> &'static str {
 }
 
 /// Lists a collection, or a page of it.
-pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
+pub(crate) async fn list(context: &Context) -> Result<Page, ApiError> {
     let selection = Selection::parse(context, false)?;
     let params = &context.params;
     let store = &context.state().store;
@@ -211,6 +242,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         && let Some(snapshot) = store.list_indexed(context.table(), &scope, namespace)
     {
         let mut items = snapshot.items;
+        selection.ready(context.state(), &items).await?;
         items.retain(|stored| selection.selects(stored));
         return Ok(Page {
             revision: snapshot.revision,
@@ -222,6 +254,13 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let (revision, items) = store
         .scan(context.table(), namespace, at, start.as_ref())
         .map_err(|_| list_expired(start.as_ref()))?;
+    let items: Box<dyn ExactSizeIterator<Item = Arc<Stored>>> = if selection.shown_as.is_some() {
+        let all: Vec<Arc<Stored>> = items.collect();
+        selection.ready(context.state(), &all).await?;
+        Box::new(all.into_iter())
+    } else {
+        Box::new(items)
+    };
     let mut page = Page {
         revision,
         items: Vec::new(),

@@ -119,8 +119,9 @@ pub(crate) fn answer(context: &Context, request: Value) -> Result<Answer, ApiErr
         "serviceaccount": {"name": name, "uid": account.value.uid()},
     });
     if let Some(bound) = at(&request, "spec.boundObjectRef").filter(|bound| bound.is_object()) {
-        let (part, bound) = bound_object(context, bound)?;
-        own[part] = bound;
+        for (part, bound) in bound_objects(context, bound)? {
+            own[part] = bound;
+        }
     }
     let claims = json!({
         "aud": audiences, "exp": expires, "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
@@ -154,8 +155,9 @@ pub(crate) fn answer(context: &Context, request: Value) -> Result<Answer, ApiErr
     Ok(Answer::created(Shown::Made(answer)))
 }
 
-/// The pod, secret or node that a token is to be good for only as long as it exists.
-fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value), ApiError> {
+/// The pod, secret or node that a token is to be good for only as long as it exists. After a pod comes the node that it is
+/// bound to, without a uid if there is no such node.
+fn bound_objects(context: &Context, bound: &Value) -> Result<Vec<(&'static str, Value)>, ApiError> {
     let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
     // Of the version only the group matters.
     let (part, resource) = match (text("apiVersion"), text("kind")) {
@@ -189,5 +191,27 @@ fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value
         let kind = GroupResource::new("", text("kind"));
         return Err(ApiError::conflict(&kind, text("name"), &why));
     }
-    Ok((part, json!({"name": text("name"), "uid": uid})))
+    let node = (part == "pod")
+        .then(|| {
+            found.value.with(|pod| {
+                at(pod, "spec.nodeName")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            })
+        })
+        .flatten()
+        .filter(|name| !name.is_empty());
+    let node = node.map(|name| {
+        let stored = context
+            .state()
+            .store
+            .get(&GroupResource::new("", "nodes"), &ObjectKey::new("", &name));
+        let mut claim = json!({"name": name});
+        if let Some(stored) = stored {
+            claim["uid"] = Value::from(stored.value.uid());
+        }
+        ("node", claim)
+    });
+    let bound = (part, json!({"name": text("name"), "uid": uid}));
+    Ok(std::iter::once(bound).chain(node).collect())
 }

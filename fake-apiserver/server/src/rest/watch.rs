@@ -218,6 +218,7 @@ pub(crate) async fn watch(
         watch.over = true;
         initial.clear();
     }
+    watch.selection.ready(&watch.server.state, &initial).await?;
     initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
     watch.initial = initial.into_iter();
@@ -324,7 +325,7 @@ impl Watch {
                 // What comes after its end it does not tell.
                 Ok(Some(_)) if ends => continue,
                 Ok(Some(Told::Event(event))) => {
-                    if let Err(error) = self.ready(std::slice::from_ref(&event.object)).await {
+                    if let Err(error) = self.ready_for(&event).await {
                         self.over = true;
                         return Some(self.failed(&error));
                     }
@@ -400,7 +401,7 @@ impl Watch {
         // An object that left the selection is shown as it last was in it, at the revision at which it left.
         let frame = match (&event.previous, kind) {
             (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
-                let mut value = previous.value.clone();
+                let mut value = conversion::from_storage(self.encoder.resource(), previous.value.clone());
                 machinery::meta::ObjectMeta::set_meta(
                     &mut value,
                     "resourceVersion",
@@ -495,6 +496,18 @@ impl Watch {
     /// Converts the objects that are to be shown, where a webhook does that.
     async fn ready(&self, stored: &[Arc<Stored>]) -> Result<(), ApiError> {
         conversion::ready(&self.server.state, self.encoder.resource(), stored).await
+    }
+
+    /// Converts what an event is about: if it may have left the selection, as it was before, too.
+    async fn ready_for(&self, event: &Event) -> Result<(), ApiError> {
+        if let Some(previous) = event
+            .previous
+            .as_ref()
+            .filter(|_| !self.selection.is_everything())
+        {
+            self.ready(std::slice::from_ref(previous)).await?;
+        }
+        self.ready(std::slice::from_ref(&event.object)).await
     }
 
     fn gone(&self, compacted: Compacted) -> Bytes {

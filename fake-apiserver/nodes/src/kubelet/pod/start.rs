@@ -24,8 +24,8 @@ use crate::images;
 use crate::nic::Nic;
 use crate::programs::{
     Agnhost, ContainerProgram, Exit, Files, ImageProgram, Launch, NativeLaunch, OutsideContainer,
-    Surroundings, Volume, argv_of, document_root, is_agnhost, launch, only_waits, page_program,
-    privileges_program, program_of, task_of, words_of,
+    Surroundings, Volume, argv_of, document_root, files_of_image, is_agnhost, launch, only_waits,
+    page_program, privileges_program, program_of, task_of, words_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -396,6 +396,7 @@ impl PodWorker {
         let nic = self.nic();
         let files = Files::with_mounts(mounts)
             .with_pages(document_root(image))
+            .with_image(files_of_image(image))
             .with_network(&nic, Text::from(name))
             .with_read_only_root(
                 at(spec, "securityContext.readOnlyRootFilesystem").and_then(Value::as_bool) == Some(true),

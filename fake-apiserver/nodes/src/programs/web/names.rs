@@ -89,6 +89,11 @@ impl Shell {
                 let values = records.iter().map(|(port, name)| format!("0 100 {port} {name}."));
                 (asked.trim_end_matches('.').to_owned(), values.collect())
             }
+            "PTR" => {
+                let names = self.nic().names_of(&asked);
+                let values = names.iter().map(|name| format!("{name}."));
+                (asked.trim_end_matches('.').to_owned(), values.collect())
+            }
             "A" | "ANY" => self.looked_up(&asked).unwrap_or_default(),
             _ => (String::new(), Vec::new()),
         };
