@@ -39,7 +39,7 @@ enum What {
         /// How many pods; several for how the cost grows.
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
         pods: Vec<u32>,
-        /// Measures the program `kruise-manager` with objects of these kinds instead: `cloneset`, `statefulset`, …, or `all`.
+        /// Measures the program `kruise-manager` with objects of these kinds instead: `cloneset`, `image-pull-job`, …, or `all`.
         #[arg(long, value_delimiter = ',', value_parser = loads)]
         kind: Vec<Loads>,
         /// Flags for `kruise-manager`.
@@ -107,7 +107,8 @@ fn loads(text: &str) -> Result<Loads, String> {
     if text == "all" {
         return Ok(Loads(LOADS.to_vec()));
     }
-    let found = LOADS.into_iter().find(|load| load.name() == text);
+    let name = text.replace('-', "");
+    let found = LOADS.into_iter().find(|load| load.name() == name);
     found.map(|load| Loads(vec![load])).ok_or_else(|| {
         let names: Vec<&str> = LOADS.iter().map(|load| load.name()).collect();
         format!("no such kind; there are {} and all", names.join(", "))

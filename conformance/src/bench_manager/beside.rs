@@ -14,6 +14,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::daemons::Daemons;
 use super::loads::{Awaited, Load, NAMESPACE, Step};
 use super::{PODS_PER_NODE, defect};
 use crate::action::{ActionError, Kubectl};
@@ -27,9 +28,9 @@ use crate::report::stopwatch::Stopwatch;
 /// How long a manager may take to answer its first webhook.
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a step may take.
-const STEP_LIMIT: Duration = Duration::from_secs(1800);
+pub(super) const STEP_LIMIT: Duration = Duration::from_secs(1800);
 /// How long between two looks.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 /// How long a manager is left alone after the last step before its idle time is measured, and for how long that is.
 const QUIET: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(30);
@@ -104,6 +105,10 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     if let Some(object) = steps.first().and_then(|step| step.objects.first()) {
         create_by(&served.client, object, true).await?;
     }
+    let daemons = match load {
+        Load::ImagePullJob => Some(Daemons::start(&served.client, load.size(pods)).await?),
+        _ => None,
+    };
     let mut text = format!("  {}", manager.name);
     for (number, step) in steps.into_iter().enumerate() {
         let figures = measure_step(&served.client, &mut program, &step, number == 0).await?;
@@ -117,6 +122,10 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
             figures.cpu.as_secs_f64() * 1e6 / size,
             figures.resident as f64 / 1024.0 / 1024.0,
         ));
+    }
+    if let Some(daemons) = &daemons {
+        let writes = daemons.writes_of_others().await?;
+        text.push_str(&format!("\n    writes of each NodeImage: {writes:.2}"));
     }
     sleep(QUIET).await;
     let before = program.usage()?.0;

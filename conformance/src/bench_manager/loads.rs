@@ -10,6 +10,8 @@ const PODS_PER_STATEFUL_SET: u32 = 100;
 const NODES_SHARE: u32 = 2;
 /// How many namespaces there are to distribute to for each pod that is asked for.
 const NAMESPACES_SHARE: u32 = 10;
+/// How many nodes there are for each that pulls at a time.
+const AT_A_TIME_SHARE: u32 = 10;
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +34,12 @@ pub enum Load {
     PodUnavailableBudget,
     /// One Secret in a tenth as many namespaces.
     ResourceDistribution,
+    /// One ImagePullJob over as many nodes, a tenth of them at a time.
+    ImagePullJob,
 }
 
 /// All kinds of work.
-pub const LOADS: [Load; 9] = [
+pub const LOADS: [Load; 10] = [
     Load::CloneSet,
     Load::StatefulSet,
     Load::DaemonSet,
@@ -45,6 +49,7 @@ pub const LOADS: [Load; 9] = [
     Load::WorkloadSpread,
     Load::PodUnavailableBudget,
     Load::ResourceDistribution,
+    Load::ImagePullJob,
 ];
 
 /// Objects of one kind whose statuses are waited for.
@@ -78,6 +83,7 @@ impl Load {
             Self::WorkloadSpread => "workloadspread",
             Self::PodUnavailableBudget => "podunavailablebudget",
             Self::ResourceDistribution => "resourcedistribution",
+            Self::ImagePullJob => "imagepulljob",
         }
     }
 
@@ -86,6 +92,7 @@ impl Load {
         match self {
             Self::DaemonSet | Self::BroadcastJob => (pods / NODES_SHARE).max(1),
             Self::ResourceDistribution => 1,
+            Self::ImagePullJob => pods.max(1),
             _ => pods / pods_per_node + 1,
         }
     }
@@ -118,7 +125,7 @@ impl Load {
             objects: self.objects(pods, "1"),
             awaited: self.awaited(pods, false),
         };
-        if self == Self::BroadcastJob {
+        if matches!(self, Self::BroadcastJob | Self::ImagePullJob) {
             return vec![create];
         }
         let objects = match self {
@@ -147,6 +154,7 @@ impl Load {
             Self::BroadcastJob => vec![broadcast_job()],
             Self::UnitedDeployment => vec![united_deployment(pods, tag)],
             Self::ResourceDistribution => vec![distribution(tag)],
+            Self::ImagePullJob => vec![image_pull_job(self.nodes(pods, 1))],
         }
     }
 
@@ -185,6 +193,10 @@ impl Load {
             ),
             Self::ResourceDistribution => (
                 ("apps.kruise.io/v1alpha1", "ResourceDistribution"),
+                vec![("/status/succeeded", size)],
+            ),
+            Self::ImagePullJob => (
+                ("apps.kruise.io/v1beta1", "ImagePullJob"),
                 vec![("/status/succeeded", size)],
             ),
         };
@@ -282,6 +294,16 @@ fn broadcast_job() -> Value {
     template["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({ "template": template, "completionPolicy": {"type": "Never"} });
     object("apps.kruise.io/v1alpha1", "BroadcastJob", "job", spec)
+}
+
+fn image_pull_job(nodes: u32) -> Value {
+    let spec = json!({
+        "image": "nginx:1",
+        "parallelism": (nodes / AT_A_TIME_SHARE).max(1),
+        "pullPolicy": {"timeoutSeconds": 600, "backoffLimit": 1},
+        "completionPolicy": {"type": "Always"},
+    });
+    object("apps.kruise.io/v1beta1", "ImagePullJob", "pull", spec)
 }
 
 fn united_deployment(replicas: u32, tag: &str) -> Value {

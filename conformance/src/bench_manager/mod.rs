@@ -2,6 +2,7 @@
 //! beside another manager.
 
 mod beside;
+mod daemons;
 mod loads;
 
 use std::io::{Read, Write};

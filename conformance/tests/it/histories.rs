@@ -41,6 +41,14 @@ fn nothing_that_must_not_happen_happens(
     );
 }
 
+/// Histories that went wrong once, by their seeds.
+#[rstest]
+#[case::a_misplaced_pod_whose_deletion_is_refused(Kind::BroadcastJob, 752)]
+fn mended(#[case] kind: Kind, #[case] seed: u64) {
+    let played = histories::play(kind, seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
+    assert_eq!(played.wrongs, Vec::<String>::new());
+}
+
 /// A history is a function of its seed, whatever was played before it in the same process, and whatever goes wrong in it.
 #[test]
 fn a_history_is_played_again_the_same() {

@@ -15,11 +15,13 @@
 //! * [`Agenda`]: what the parts of a program wait for.
 //! * [`Rules`]: faults and the like, which strike by count and by chance.
 //! * [`credentials()`]: what a Secret has for the registry of an image.
+//! * [`AnyCertificate`]: connections by TLS to servers whose certificates nobody looks at.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 
 mod agenda;
+mod any_certificate;
 mod backoff;
 mod clock;
 mod credentials;
@@ -34,6 +36,7 @@ pub mod timer;
 mod watch;
 
 pub use agenda::{Agenda, Desk, Due};
+pub use any_certificate::AnyCertificate;
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use credentials::{Credential, credentials};

@@ -3,17 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use client_kit::AnyCertificate;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{
-    self, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, crypto,
-};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ServerConfig, crypto};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A connection, encrypted or not.
@@ -73,74 +70,11 @@ pub fn encrypt_unverified(
 ) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
     let name = ServerName::try_from(host.to_owned());
     async move {
-        let provider = Arc::new(crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified::new(&provider)))
-            .with_no_client_auth();
+        let config = AnyCertificate::config().map_err(io::Error::other)?;
         let name = name.map_err(io::Error::other)?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
         let stream: Box<dyn Wire> = Box::new(stream);
         Ok(stream)
     }
     .boxed()
-}
-
-/// Takes every certificate. That its owner has the key is still checked.
-#[derive(Debug)]
-pub struct Unverified(Arc<CryptoProvider>);
-
-impl Unverified {
-    /// One that checks signatures by this provider.
-    #[must_use]
-    pub fn new(provider: &Arc<CryptoProvider>) -> Self {
-        Self(Arc::clone(provider))
-    }
-}
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        crypto::verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        crypto::verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

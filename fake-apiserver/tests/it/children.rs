@@ -43,6 +43,15 @@ async fn until(client: &Client, name: &str, is_so: impl Fn(&Value) -> bool) -> V
     }
 }
 
+/// Ends a server as a terminal does, so that it ends the processes of its pods: one that is killed leaves them behind.
+fn ask_to_end(server: &mut Program) {
+    let asked = std::process::Command::new("kill")
+        .args(["-TERM", &server.0.id().to_string()])
+        .status();
+    assert!(asked.expect("to ask").success());
+    assert_eq!(server.0.wait().expect("an end").code(), Some(0));
+}
+
 fn is_over(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
@@ -221,11 +230,7 @@ fn programs_end_with_their_pods_and_with_the_server() {
             }
         }
         assert_eq!(std::fs::read_to_string(&end).expect("a file"), "heard\n");
-        let asked = std::process::Command::new("kill")
-            .args(["-TERM", &server.0.id().to_string()])
-            .status();
-        assert!(asked.expect("to ask").success());
-        assert_eq!(server.0.wait().expect("an end").code(), Some(0));
+        ask_to_end(&mut server);
         while runs(&last) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -249,7 +254,7 @@ fn ports_are_ports_of_this_machine() {
         let command: Vec<&str> = command.iter().filter_map(|word| word.to_str()).collect();
         let kubeconfig = format!("--kubeconfig={}", directory.0.join("inner").display());
         let args = [kubeconfig.as_str()];
-        let (_server, client) = start(
+        let (mut server, client) = start(
             &directory,
             json!([{"name": "server", "command": command, "args": args, "ports": {"8080": 0}}]),
         )
@@ -266,5 +271,9 @@ fn ports_are_ports_of_this_machine() {
             .and_then(|said| said.strip_prefix("8080="))
             .expect("a place");
         assert!(tokio::net::TcpStream::connect(place).await.is_ok(), "{place}");
+        ask_to_end(&mut server);
+        while tokio::net::TcpStream::connect(place).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     });
 }

@@ -31,13 +31,16 @@ pub(super) struct Performer<'a> {
 }
 
 impl Performer<'_> {
-    /// Records the events, deletes pods and makes new ones. A failure does not keep it from the rest. Gives what was done, and the
-    /// first failure.
+    /// Records the events, deletes pods and makes new ones: one less for each that could not be deleted and runs on. Gives what was
+    /// done, and the first failure.
     pub(super) async fn perform(&self, work: &Work) -> (Done, Result<(), ActError>) {
         let owner = Owner::of(self.job);
         self.events(&owner, &work.events).await;
-        let (deleted, deletion) = self.delete(&owner, work).await;
-        let (tried, creation) = self.create(&owner, &work.create).await;
+        let (deleted, kept, deletion) = self.delete(&owner, work).await;
+        let nodes = work.create.len().saturating_sub(kept);
+        let (tried, creation) = self
+            .create(&owner, work.create.get(..nodes).unwrap_or_default())
+            .await;
         (Done { deleted, tried }, deletion.and(creation))
     }
 
@@ -49,8 +52,8 @@ impl Performer<'_> {
         }
     }
 
-    /// Deletes pods, all at once. A pod that is gone by then is as good as deleted, and not counted.
-    async fn delete(&self, owner: &Owner, work: &Work) -> (usize, Result<(), ActError>) {
+    /// Deletes pods, all at once. Gives how many were deleted, how many were not, and why. A pod that is gone by then counts as neither.
+    async fn delete(&self, owner: &Owner, work: &Work) -> (usize, usize, Result<(), ActError>) {
         let actions: Vec<PodAction> = work
             .delete
             .iter()
@@ -62,8 +65,9 @@ impl Performer<'_> {
         let results = join_all(actions.iter().map(|action| self.actor.perform(owner, action))).await;
         let deleted = results.iter().filter(|result| result.is_ok()).count();
         let failed = results.into_iter().filter_map(Result::err);
-        let mut failed = failed.filter(|error| error.kind != Kind::NotFound);
-        (deleted, failed.next().map_or(Ok(()), Err))
+        let failed: Vec<ActError> = failed.filter(|error| error.kind != Kind::NotFound).collect();
+        let kept = failed.len();
+        (deleted, kept, failed.into_iter().next().map_or(Ok(()), Err))
     }
 
     /// Makes a pod for each of `nodes`. Gives how many were tried.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use network::tls::Unverified;
+use client_kit::AnyCertificate;
 use pki::FrontProxy;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -43,7 +43,7 @@ pub(crate) fn client_config(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Trust::Bundle(bundle) => Arc::new(Bundle::of(bundle, &provider)?),
-        Trust::All => Arc::new(Unverified::new(&provider)),
+        Trust::All => Arc::new(AnyCertificate::new(&provider)),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -84,7 +84,8 @@ fn missing_pods(
 #[test]
 fn a_workload_without_pods_has_no_versions() {
     let said = look("25%", 4, "", None);
-    assert_eq!(said.status.subset_statuses[0].missing_replicas, 1);
+    let status = &said.status.subset_statuses[0];
+    assert_eq!((status.missing_replicas, status.replicas), (1, 0));
     assert!(said.status.versioned_subset_statuses.is_empty());
     assert_eq!(said.status.observed_generation, 2);
 }
