@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::network_rows::{create, pod, prints, run, service};
 use crate::streams::exec;
-use crate::support::{exchange, request, simulate, with};
+use crate::support::{exchange, request, send, simulate, with};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -146,6 +146,39 @@ fn probes_ask_for_files_of_the_image() {
             let ready = &found["status"]["containerStatuses"][0]["ready"];
             assert_eq!(ready, &json!(expected), "{argv:?}");
         }
+    });
+}
+
+/// Hooks by HTTP ask what listens at an address of the cluster. Any answer will do.
+#[rstest]
+#[case::answered("/echo?msg=hooked", true)]
+#[case::answered_with_an_error("/echo?msg=hooked&code=503", true)]
+#[case::nobody_listens("", false)]
+fn hooks_ask_other_pods(#[case] path: &'static str, #[case] runs: bool) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
+        create(&cluster, &agnhost("web", &["netexec"])).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let (_, web) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
+        let hook = json!({"httpGet": {"host": web["status"]["podIP"], "port": if runs { 8080 } else { 81 }, "path": path}});
+        let mut hooked = agnhost("hooked", &["pause"]);
+        hooked["spec"]["containers"][0]["lifecycle"] = json!({"postStart": hook, "preStop": hook});
+        create(&cluster, &hooked).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/hooked"), &Value::Null).await;
+        assert_eq!(
+            found["status"]["containerStatuses"][0]["ready"],
+            json!(runs),
+            "{found}"
+        );
+        let requests = async || {
+            let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/web/log"), "", &Value::Null).await;
+            text.matches("GET /echo?msg=hooked").count()
+        };
+        assert_eq!(requests().await, usize::from(runs));
+        request(&cluster, "DELETE", &format!("{PODS}/hooked"), &Value::Null).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        assert_eq!(requests().await, 2 * usize::from(runs));
     });
 }
 
@@ -299,15 +332,23 @@ fn conversion_webhooks_in_pods() {
         let bundle = certificate(&cluster).await;
         let args = [&["crd-conversion-webhook"], &HOOK[1..]].concat();
         with_certificate(&cluster, &args).await;
-        let schema =
-            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-        let version =
-            |name: &str| json!({"name": name, "served": true, "storage": name == "v1", "schema": schema});
+        let version = |name: &str, fields: &[&str]| {
+            let properties: Value = fields
+                .iter()
+                .map(|field| ((*field).to_owned(), json!({"type": "string"})))
+                .collect();
+            let selectable: Vec<Value> = fields
+                .iter()
+                .map(|field| json!({"jsonPath": format!(".{field}")}))
+                .collect();
+            json!({"name": name, "served": true, "storage": name == "v1", "selectableFields": selectable,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}}})
+        };
         let definition = json!({
             "metadata": {"name": "things.stable.example.com"},
             "spec": {
                 "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-                "versions": [version("v1"), version("v2")],
+                "versions": [version("v1", &["hostPort"]), version("v2", &["host", "port"])],
                 "conversion": {"strategy": "Webhook", "webhook": {
                     "conversionReviewVersions": ["v1"],
                     "clientConfig": {"service": {"namespace": "default", "name": "web", "path": "/crdconvert"}, "caBundle": bundle},
@@ -328,6 +369,40 @@ fn conversion_webhooks_in_pods() {
             (&json!("local"), &json!("80")),
             "{answer}"
         );
+        // A selector names the fields of the version that is asked for, in lists, watches and deletions.
+        for (version, selector, expected) in [
+            ("v1", "hostPort=local:80", 1),
+            ("v1", "hostPort=local", 0),
+            ("v2", "host=local", 1),
+            ("v2", "host=local,port=80", 1),
+            ("v2", "host=local,port=81", 0),
+        ] {
+            let path = format!("{}?fieldSelector={selector}", things(version));
+            let (_, answer) = request(&cluster, "GET", &path, &Value::Null).await;
+            let found = answer["items"].as_array().map(shared_json::Array::len);
+            assert_eq!(found, Some(expected), "{path}: {answer}");
+        }
+        let revision = answer["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let moved = json!({"host": "away"});
+        let path = format!("{}/t", things("v2"));
+        let (code, answer) = send(&cluster, "PATCH", &path, "application/merge-patch+json", &moved).await;
+        assert_eq!(code, 200, "{answer}");
+        for (selector, expected) in [("host=local", "DELETED local"), ("host=away", "ADDED away")] {
+            let path = format!(
+                "{}?watch=true&timeoutSeconds=1&resourceVersion={revision}&fieldSelector={selector}",
+                things("v2")
+            );
+            let (_, text) = exchange(&cluster, "GET", &path, "", &Value::Null).await;
+            let event: Value =
+                shared_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default();
+            let told =
+                [&event["type"], &event["object"]["host"]].map(|text| text.as_str().unwrap_or_default());
+            assert_eq!(told.join(" "), expected, "{text}");
+        }
+        let path = format!("{}?fieldSelector=host=away,port=80", things("v2"));
+        request(&cluster, "DELETE", &path, &Value::Null).await;
+        let (_, answer) = request(&cluster, "GET", &things("v1"), &Value::Null).await;
+        assert_eq!(answer["items"], json!([]), "{answer}");
     });
 }
 

@@ -34,6 +34,7 @@ impl PodWorker {
         let argv = strings(at(hook, "exec.command"));
         let process = self.processes.get(name);
         let run = process.map(|process| Arc::clone(&process.run));
+        let request = self.hook_request(name, hook);
         let unknown_succeeds = process.is_some_and(|process| process.serves.is_some() || process.is_outside);
         let (container, pod) = (name.to_owned(), Arc::clone(&self.pod));
         async move {
@@ -42,6 +43,16 @@ impl PodWorker {
                 return Ok(());
             }
             let Some(run) = run else { return Ok(()) };
+            let pod = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
+            if let Some(request) = request {
+                let made = Box::pin(request.make()).await;
+                return made.map_err(|why| {
+                    let path = request.path();
+                    format!(
+                        "HTTP lifecycle hook ({path}) for Container \"{container}\" in Pod \"{pod}\" failed - error: {why}"
+                    )
+                });
+            }
             if argv.is_empty() {
                 return if run.listens() {
                     Ok(())
@@ -60,7 +71,6 @@ impl PodWorker {
             if code == 0 || (code == 127 && unknown_succeeds) {
                 return Ok(());
             }
-            let pod = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
             let command = argv.join(" ");
             Err(format!(
                 "Exec lifecycle hook ([{command}]) for Container \"{container}\" in Pod \"{pod}\" failed - error: command \

@@ -366,7 +366,7 @@ impl PodWorker {
     }
 
     /// A port by number or by the name that the container gives it.
-    fn port_of(&self, name: &str, port: &Value) -> String {
+    pub(super) fn port_of(&self, name: &str, port: &Value) -> String {
         if let Some(number) = port.as_u64() {
             return number.to_string();
         }
