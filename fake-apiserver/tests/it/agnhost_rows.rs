@@ -151,16 +151,19 @@ fn probes_ask_for_files_of_the_image() {
 
 /// Hooks by HTTP ask what listens at an address of the cluster. Any answer will do.
 #[rstest]
-#[case::answered("/echo?msg=hooked", true)]
-#[case::answered_with_an_error("/echo?msg=hooked&code=503", true)]
-#[case::nobody_listens("", false)]
-fn hooks_ask_other_pods(#[case] path: &'static str, #[case] runs: bool) {
+#[case::answered(json!({"path": "/echo?msg=hooked"}), true)]
+#[case::answered_with_an_error(json!({"path": "/echo?msg=hooked&code=503"}), true)]
+#[case::without_the_first_slash(json!({"path": "echo?msg=hooked"}), true)]
+#[case::nobody_listens(json!({"port": 81}), false)]
+#[case::outside(json!({"host": "192.0.2.1"}), false)]
+fn hooks_ask_other_pods(#[case] changes: Value, #[case] runs: bool) {
     simulate(move || async move {
         let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
         create(&cluster, &agnhost("web", &["netexec"])).await;
         cluster.run_for(Duration::from_secs(5)).await;
         let (_, web) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
-        let hook = json!({"httpGet": {"host": web["status"]["podIP"], "port": if runs { 8080 } else { 81 }, "path": path}});
+        let get = with(json!({"host": web["status"]["podIP"], "port": 8080}), changes);
+        let hook = json!({"httpGet": get});
         let mut hooked = agnhost("hooked", &["pause"]);
         hooked["spec"]["containers"][0]["lifecycle"] = json!({"postStart": hook, "preStop": hook});
         create(&cluster, &hooked).await;

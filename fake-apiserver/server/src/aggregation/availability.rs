@@ -264,9 +264,9 @@ impl Checks {
         let resources = shared_json::from_slice(answer.body()).unwrap_or_default();
         let open_api = self.open_api(service).await;
         let known = lock(&self.aggregation.described).get(&service.name).cloned();
-        // The document is large: it is asked for again once the index says that it is another one.
+        // The document is large: it is asked for again once the index, where there is one, says that it is another one.
         let spec = match known
-            .filter(|known| known.open_api == open_api)
+            .filter(|known| !open_api.is_empty() && known.open_api == open_api)
             .and_then(|known| known.spec)
         {
             Some(spec) => Some(spec),

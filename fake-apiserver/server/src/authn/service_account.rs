@@ -79,7 +79,7 @@ pub(crate) fn authenticate(
         if name.is_empty() {
             continue;
         }
-        // Of the node of a pod that the token is bound to nothing is asked.
+        // A token that is bound to a pod stays good when the pod's node is gone.
         let is_told = part == "node" && !of("pod.name").is_empty();
         if !is_told && !exists(resource, name, uid) {
             return None;

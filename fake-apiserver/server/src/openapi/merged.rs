@@ -32,10 +32,11 @@ pub(super) fn merge(into: &mut Value, part: &Value) {
     let part = with_needed(added, &definitions(part));
     let own = definitions(into);
     let mut names = BTreeMap::new();
-    for (name, schema) in &definitions(&part) {
-        names.insert(name.to_string(), free_name(&own, name, schema));
+    let new = definitions(&part);
+    for (name, schema) in &new {
+        names.insert(name.to_string(), free_name(&own, &new, name, schema));
     }
-    for (name, schema) in definitions(&part) {
+    for (name, schema) in new {
         let schema = renamed(schema, &names);
         let name = &names[name.to_string().as_str()];
         match into["definitions"].get_mut(name) {
@@ -117,9 +118,11 @@ fn renamed(value: Value, names: &BTreeMap<String, String>) -> Value {
     }
 }
 
-/// The name under which a definition is found or added: its own, or its own with the first number that is free or has the same content.
-fn free_name(own: &Map, name: &str, schema: &Value) -> String {
+/// The name under which a definition of `new` is found or added: its own, or its own with the first number that is free or has the
+/// same content.
+fn free_name(own: &Map, new: &Map, name: &str, schema: &Value) -> String {
     let numbered = (2..).map(|number| format!("{name}_v{number}"));
+    let numbered = numbered.filter(|name| !new.contains_key(name));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     let fits = |name: &String| own.get(name).is_none_or(|known| is_alike(known, schema));
     names.find(fits).unwrap_or_else(|| name.to_owned())
@@ -187,6 +190,9 @@ mod tests {
     #[case::a_new_definition(json!({"B": {"type": "object"}}), "B", &["A", "B"], "B")]
     #[case::the_same_definition(json!({"A": {"type": "object"}}), "A", &["A"], "A")]
     #[case::another_by_the_same_name(json!({"A": {"type": "string"}}), "A", &["A", "A_v2"], "A_v2")]
+    #[case::a_number_that_is_taken(
+        json!({"A": {"type": "string", "items": refers("A_v2")}, "A_v2": {"type": "array"}}), "A", &["A", "A_v2", "A_v3"], "A_v3"
+    )]
     fn definitions_by_their_names(
         #[case] others: Value,
         #[case] to: &str,

@@ -12,6 +12,7 @@ use network::Network;
 use network::tls::{Wire, encrypt_unverified};
 use shared_json::Value;
 
+use super::dialled::rooted;
 use super::worker::PodWorker;
 use crate::programs::{HttpReply, exchange};
 
@@ -47,7 +48,7 @@ impl HookRequest {
     }
 
     /// The path that is asked for.
-    pub(super) fn path(&self) -> &str {
+    pub(super) fn path(&self) -> String {
         path_of(&self.hook)
     }
 }
@@ -75,7 +76,7 @@ impl PodWorker {
             Ok(answer) => answer,
             Err(_) if spec.get("httpGet").is_some() => Err(format!(
                 "Get \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
-                url(to, path_of(spec))
+                url(to, &path_of(spec))
             )),
             Err(_) => Err(format!("dial tcp {to}: i/o timeout")),
         })
@@ -101,11 +102,8 @@ impl PodWorker {
     }
 }
 
-fn path_of(spec: &Value) -> &str {
-    match text(spec, "httpGet.path") {
-        "" => "/",
-        path => path,
-    }
+fn path_of(spec: &Value) -> String {
+    rooted(text(spec, "httpGet.path"))
 }
 
 fn url(to: SocketAddr, path: &str) -> String {
@@ -119,7 +117,7 @@ async fn asked(
     purpose: Purpose,
 ) -> Result<(), String> {
     let by_http = at(spec, "httpGet").is_some();
-    let mut path = path_of(spec).to_owned();
+    let mut path = path_of(spec);
     for _ in 0..REDIRECTIONS_MAX {
         let get = |why: String| format!("Get \"{}\": {why}", url(to, &path));
         let connected = network.connect(own, to).await.map_err(|error| error.to_string());

@@ -40,8 +40,8 @@ async fn asked((host, port): &(String, u16), spec: &Value) -> Result<(), String>
     }
 }
 
-/// The path of a request. A probe may name it without the first slash.
-fn rooted(path: &str) -> String {
+/// The path of a request. Probes and hooks may name it without the first slash.
+pub(super) fn rooted(path: &str) -> String {
     format!("/{}", path.strip_prefix('/').unwrap_or(path))
 }
 
