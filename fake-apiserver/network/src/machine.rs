@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use shared_json::Value;
 use thiserror::Error;
@@ -18,12 +19,45 @@ pub struct Connection {
     pub stream: DuplexStream,
 }
 
-/// Why a machine does not take a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The protocols of the network. SCTP is not simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Protocol {
+    /// The name in Services, EndpointSlices, NetworkPolicies and the ports of containers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+/// A datagram of UDP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Datagram {
+    /// The sender's address.
+    pub from: SocketAddr,
+    /// The receiver's address.
+    pub to: SocketAddr,
+    /// The bytes.
+    pub payload: Bytes,
+}
+
+/// Why a machine does not take a connection or a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Untaken {
     /// Nothing listens on the port.
+    #[error("connection refused")]
     Refused,
     /// No pod has the address.
+    #[error("no route to host")]
     NoRoute,
 }
 
@@ -37,6 +71,12 @@ pub trait Machine: Send + Sync {
     /// # Errors
     /// If nothing listens there.
     fn accept(&self, connection: Connection) -> BoxFuture<'_, Result<(), Untaken>>;
+
+    /// Takes a datagram to one of the addresses here.
+    ///
+    /// # Errors
+    /// If nothing listens there.
+    fn receive(&self, datagram: Datagram) -> Result<(), Untaken>;
 }
 
 /// Why there is no connection. The texts are those of Go.

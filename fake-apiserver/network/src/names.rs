@@ -143,6 +143,16 @@ impl Resolver {
         }
     }
 
+    /// The whole name that a name stands for if it is that of a Service with an external name, and the external name.
+    pub(crate) fn alias_of(&self, host: &str, services: &Services) -> Option<(String, String)> {
+        self.whole_names(host)
+            .into_iter()
+            .find_map(|name| match lookup(services, &name)? {
+                Found::Alias(other) => Some((name, other)),
+                Found::Addresses(_) => None,
+            })
+    }
+
     pub(crate) fn service_records(&self, host: &str, services: &Services) -> Vec<(u16, String)> {
         for name in self.whole_names(host) {
             let found = records(services, &name);

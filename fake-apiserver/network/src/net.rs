@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use client_kit::{Random, Seed};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -14,13 +15,16 @@ use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
 use crate::faults::{End, Faults};
-use crate::machine::{ConnectError, Connection, Machine, Untaken};
+use crate::flows::Flows;
+use crate::machine::{ConnectError, Connection, Datagram, Machine, Protocol, Untaken};
 use crate::names::{Answer, NoSuchHost, Resolver, names_of};
 use crate::policy::Policies;
 use crate::services::{Route, Services, Variables};
 
 /// The address from which the API server calls.
 pub const API_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
+/// The address of the API server behind the Service `default/kubernetes`.
+pub const API_SERVER_ENDPOINT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2)), 6443);
 /// How many bytes of a connection wait for their reader, in each direction.
 const BUFFER_BYTES: usize = 64 << 10;
 /// For how long Linux tries to connect to an address that does not answer (`tcp_syn_retries` 6).
@@ -61,6 +65,7 @@ struct Inner {
     machines: Mutex<Machines>,
     services: Mutex<Services>,
     policies: Mutex<Policies>,
+    flows: Mutex<Flows>,
     random: Mutex<Random>,
     faults: Faults,
     callers: AtomicU32,
@@ -91,6 +96,7 @@ impl Network {
             machines: Mutex::default(),
             services: Mutex::default(),
             policies: Mutex::default(),
+            flows: Mutex::default(),
             random: Mutex::new(seed.fork("endpoints").random()),
             faults: Faults::new(seed),
             callers: AtomicU32::new(0),
@@ -103,8 +109,8 @@ impl Network {
         WeakNetwork(Arc::downgrade(&self.0))
     }
 
-    /// Adds a machine: its name, its own address, and the first three numbers of its pods' addresses. Addresses that cannot be read are
-    /// left out.
+    /// Adds a machine: its name, its own address, and the first three numbers of its pods' addresses (nothing if it has none). Addresses
+    /// that cannot be read are left out.
     pub fn attach(&self, name: &str, address: &str, pods: &str, machine: Arc<dyn Machine>) {
         let attached = Arc::new(Attached {
             name: name.to_owned(),
@@ -118,6 +124,11 @@ impl Network {
             let [a, b, c, _] = first.octets();
             machines.by_pods.insert([a, b, c], attached);
         }
+    }
+
+    /// Removes a machine without pods, by its address.
+    pub fn detach(&self, address: IpAddr) {
+        lock(&self.0.machines).by_address.remove(&address);
     }
 
     /// The faults of connections that a test adds.
@@ -160,6 +171,12 @@ impl Network {
     #[must_use]
     pub fn service_records(&self, host: &str, resolver: &Resolver) -> Vec<(u16, String)> {
         resolver.service_records(host, &lock(&self.0.services))
+    }
+
+    /// The whole name of a Service with an external name, and that name; asked for as a program with these settings does.
+    #[must_use]
+    pub fn alias_of(&self, host: &str, resolver: &Resolver) -> Option<(String, String)> {
+        resolver.alias_of(host, &lock(&self.0.services))
     }
 
     /// The names of an address, which is asked for as `4.3.2.1.in-addr.arpa`.
@@ -226,32 +243,23 @@ impl Network {
     }
 
     async fn connected(&self, from: IpAddr, to: SocketAddr) -> Result<DuplexStream, ConnectError> {
-        let target = match self.route(from, to) {
+        let target = match self.route(from, Protocol::Tcp, to) {
             Route::To(target) => target,
             Route::Direct => to,
             Route::Nowhere => return Err(ConnectError::Refused(to)),
             Route::Lost => return lost(to).await,
         };
-        let idle = self.0.faults.is_idle() && lock(&self.0.policies).is_empty();
-        if !idle {
-            let (caller, called) = (self.end(from), self.end(target.ip()));
-            let fate = self.0.faults.fate(&caller, &called, target.port());
-            tokio::time::sleep(fate.delay).await;
-            if fate.refuses {
-                return Err(ConnectError::Refused(to));
-            }
-            if fate.drops || !lock(&self.0.policies).allow(&caller, &called, target.port()) {
-                return lost(to).await;
-            }
+        match self.passes(from, Protocol::Tcp, target, false).await {
+            Passage::Free => {}
+            Passage::Refused => return Err(ConnectError::Refused(to)),
+            Passage::Lost => return lost(to).await,
         }
         let Some(attached) = self.machine(target.ip()) else {
             return Err(ConnectError::NoRoute(to));
         };
         let (near, far) = tokio::io::duplex(BUFFER_BYTES);
-        let number = self.0.callers.fetch_add(1, Ordering::Relaxed) % CALLER_PORTS.1;
-        let port = u16::try_from(CALLER_PORTS.0 + number).unwrap_or(u16::MAX);
         let connection = Connection {
-            from: SocketAddr::new(from, port),
+            from: SocketAddr::new(from, self.caller_port()),
             to: target,
             stream: far,
         };
@@ -262,7 +270,85 @@ impl Network {
         }
     }
 
-    fn route(&self, from: IpAddr, to: SocketAddr) -> Route {
+    /// A port for a caller.
+    #[must_use]
+    pub fn caller_port(&self) -> u16 {
+        let number = self.0.callers.fetch_add(1, Ordering::Relaxed) % CALLER_PORTS.1;
+        u16::try_from(CALLER_PORTS.0 + number).unwrap_or(u16::MAX)
+    }
+
+    /// Sends a datagram. One that is lost is sent as well. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the network answers that nothing listens there, as by ICMP.
+    #[must_use]
+    pub fn send(
+        &self,
+        from: SocketAddr,
+        to: SocketAddr,
+        payload: Bytes,
+    ) -> BoxFuture<'_, Result<(), Untaken>> {
+        self.sent(from, to, payload).boxed()
+    }
+
+    async fn sent(&self, from: SocketAddr, to: SocketAddr, payload: Bytes) -> Result<(), Untaken> {
+        let now = Instant::now();
+        // An answer comes from the address that was asked, which may be a Service's.
+        let asked = lock(&self.0.flows).asked(from, to);
+        let known = lock(&self.0.flows).endpoint(from, to, now);
+        let target = match known.filter(|endpoint| self.machine(endpoint.ip()).is_some()) {
+            Some(endpoint) => endpoint,
+            None => match self.route(from.ip(), Protocol::Udp, to) {
+                Route::To(target) => target,
+                Route::Direct => to,
+                Route::Nowhere => return Err(Untaken::Refused),
+                Route::Lost => return Ok(()),
+            },
+        };
+        match self
+            .passes(from.ip(), Protocol::Udp, target, asked.is_some())
+            .await
+        {
+            Passage::Free => {}
+            Passage::Refused => return Err(Untaken::Refused),
+            Passage::Lost => return Ok(()),
+        }
+        if asked.is_none() {
+            lock(&self.0.flows).sent(from, to, target, now);
+        }
+        let attached = self.machine(target.ip()).ok_or(Untaken::NoRoute)?;
+        attached.machine.receive(Datagram {
+            from: asked.unwrap_or(from),
+            to: target,
+            payload,
+        })
+    }
+
+    /// Takes note that a machine has passed a datagram on to another address of its own: the answer comes from the one that was asked.
+    pub fn passed_on(&self, sender: SocketAddr, to: SocketAddr, endpoint: SocketAddr) {
+        lock(&self.0.flows).sent(sender, to, endpoint, Instant::now());
+    }
+
+    /// Waits as long as faults say, and says whether faults and policies let something through to a port. Policies let answers through.
+    async fn passes(&self, from: IpAddr, protocol: Protocol, target: SocketAddr, is_answer: bool) -> Passage {
+        if self.0.faults.is_idle() && lock(&self.0.policies).is_empty() {
+            return Passage::Free;
+        }
+        let (caller, called) = (self.end(from), self.end(target.ip()));
+        let fate = self.0.faults.fate(&caller, &called, target.port());
+        tokio::time::sleep(fate.delay).await;
+        if fate.refuses {
+            return Passage::Refused;
+        }
+        let port = (protocol, target.port());
+        let is_allowed = is_answer || lock(&self.0.policies).allow(&caller, &called, port);
+        if fate.drops || !is_allowed {
+            return Passage::Lost;
+        }
+        Passage::Free
+    }
+
+    fn route(&self, from: IpAddr, protocol: Protocol, to: SocketAddr) -> Route {
         let machine = |address| self.machine(address);
         let node_of = |address| machine(address).map(|attached| attached.name.clone());
         // Pods have addresses of their own: only a node's address can have node ports.
@@ -276,12 +362,19 @@ impl Network {
         let mut random = lock(&self.0.random);
         services.route(
             (from, caller.as_deref()),
-            to,
+            (protocol, to),
             entry.as_deref(),
             Instant::now(),
             &mut random,
         )
     }
+}
+
+/// What faults and policies let through.
+enum Passage {
+    Free,
+    Refused,
+    Lost,
 }
 
 /// The end of a connection to an address that does not answer.

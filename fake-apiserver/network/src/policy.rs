@@ -8,6 +8,7 @@ use machinery::selector::matches_selector;
 use shared_json::{Map, Value};
 
 use crate::faults::End;
+use crate::machine::Protocol;
 
 /// The policies of all namespaces.
 #[derive(Debug, Default)]
@@ -54,8 +55,8 @@ impl Policies {
         self.specs.is_empty()
     }
 
-    /// Whether a connection may be made to this port of the called end.
-    pub(crate) fn allow(&self, from: &End, to: &End, port: u16) -> bool {
+    /// Whether a connection may be made, or a datagram sent, to this port of the called end.
+    pub(crate) fn allow(&self, from: &End, to: &End, port: (Protocol, u16)) -> bool {
         if self.is_empty() || from.address == to.address {
             return true;
         }
@@ -66,7 +67,7 @@ impl Policies {
     }
 
     /// Whether the policies of one end allow the other one.
-    fn allows(&self, direction: Direction, own: &End, other: &End, called: (&End, u16)) -> bool {
+    fn allows(&self, direction: Direction, own: &End, other: &End, called: (&End, (Protocol, u16))) -> bool {
         let Some(pod) = &own.pod else { return true };
         let labels = string_map(pod, "labels");
         let mut isolated = false;
@@ -134,8 +135,12 @@ fn directions(spec: &Value) -> Vec<Direction> {
 }
 
 /// Whether a rule's port is the called one. A name is one of the called pod's ports.
-fn is_port(rule: &Value, (called, port): (&End, u16)) -> bool {
-    if !matches!(text(rule, "protocol"), "" | "TCP") {
+fn is_port(rule: &Value, (called, (protocol, port)): (&End, (Protocol, u16))) -> bool {
+    let protocol_of = |entry| match text(entry, "protocol") {
+        "" => "TCP",
+        protocol => protocol,
+    };
+    if protocol_of(rule) != protocol.name() {
         return false;
     }
     let port = u64::from(port);
@@ -145,7 +150,8 @@ fn is_port(rule: &Value, (called, port): (&End, u16)) -> bool {
             let pod = called.pod.as_deref();
             let containers = pod.map(|pod| list(pod, "spec.containers")).unwrap_or_default();
             let mut ports = containers.iter().flat_map(|container| list(container, "ports"));
-            let named = ports.find(|entry| text(entry, "name") == name.as_str());
+            let named = ports
+                .find(|entry| text(entry, "name") == name.as_str() && protocol_of(entry) == protocol.name());
             return named.and_then(|entry| entry.get("containerPort")?.as_u64()) == Some(port);
         }
         Some(number) => number.as_u64().unwrap_or_default(),

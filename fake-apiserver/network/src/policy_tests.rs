@@ -69,5 +69,21 @@ fn connections(#[case] spec: Value, #[case] from: &str, #[case] to: &str, #[case
     if !spec.is_null() {
         policies.set(&json!({"metadata": {"namespace": "n", "name": "p"}, "spec": spec}));
     }
-    assert_eq!(policies.allow(&end(from), &end(to), 8080), expected);
+    let port = (Protocol::Tcp, 8080);
+    assert_eq!(policies.allow(&end(from), &end(to), port), expected);
+}
+
+#[rstest]
+#[case::to_any_port(json!({}), true)]
+#[case::to_a_port(json!({"ports": [{"port": 8080, "protocol": "UDP"}]}), true)]
+#[case::to_a_port_of_connections(json!({"ports": [{"port": 8080}]}), false)]
+#[case::to_a_named_port_of_connections(json!({"ports": [{"port": "http", "protocol": "UDP"}]}), false)]
+fn datagrams(#[case] rule: Value, #[case] expected: bool) {
+    let mut policies = Policies::default();
+    let spec = json!({"podSelector": {}, "ingress": [rule]});
+    policies.set(&json!({"metadata": {"namespace": "n", "name": "p"}, "spec": spec}));
+    assert_eq!(
+        policies.allow(&end(DB), &end(WEB), (Protocol::Udp, 8080)),
+        expected
+    );
 }

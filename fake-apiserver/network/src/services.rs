@@ -12,6 +12,8 @@ use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 use tokio::time::Instant;
 
+use crate::machine::Protocol;
+
 pub(crate) use objects::{Endpoint, Port, Service, Slice};
 
 /// The label of a slice that names its Service.
@@ -56,9 +58,9 @@ pub(crate) struct Services {
     /// The slices of each Service.
     of_service: BTreeSet<(Key, Key)>,
     addresses: BTreeSet<(IpAddr, Key)>,
-    node_ports: BTreeMap<u16, Key>,
+    node_ports: BTreeMap<(String, u16), Key>,
     /// The endpoints of clients that stay with one, and when each was last asked.
-    remembered: BTreeMap<(Key, u16, IpAddr), (SocketAddr, Instant)>,
+    remembered: BTreeMap<(Key, Protocol, u16, IpAddr), (SocketAddr, Instant)>,
     /// The variables that were asked for since the last change, by namespace and by whether they are of its Services.
     variables: BTreeMap<(String, bool), Variables>,
 }
@@ -75,12 +77,9 @@ impl Services {
         for address in service.cluster.iter().chain(&service.external) {
             self.addresses.insert((*address, key.clone()));
         }
-        for port in service
-            .ports
-            .iter()
-            .filter(|port| port.node_port != 0 && port.protocol == "TCP")
-        {
-            self.node_ports.insert(port.node_port, key.clone());
+        for port in service.ports.iter().filter(|port| port.node_port != 0) {
+            let place = (port.protocol.clone(), port.node_port);
+            self.node_ports.insert(place, key.clone());
         }
         self.services.insert(key, service);
     }
@@ -216,31 +215,32 @@ impl Services {
     }
 
     /// The Service at an address, its port, and whether that is an address for callers outside of the cluster.
-    fn at(&self, to: SocketAddr, is_node: bool) -> Option<(&Key, &Port, bool)> {
-        let is_tcp = |port: &&Port| port.protocol == "TCP";
+    fn at(&self, protocol: Protocol, to: SocketAddr, is_node: bool) -> Option<(&Key, &Port, bool)> {
+        let is_of_protocol = |port: &&Port| port.protocol == protocol.name();
         if is_node {
-            let key = self.node_ports.get(&to.port())?;
-            let mut ports = self.services.get(key)?.ports.iter().filter(is_tcp);
+            let key = self.node_ports.get(&(protocol.name().to_owned(), to.port()))?;
+            let mut ports = self.services.get(key)?.ports.iter().filter(is_of_protocol);
             return Some((key, ports.find(|port| port.node_port == to.port())?, true));
         }
         self.keys_at(to.ip()).find_map(|key| {
             let service = self.services.get(key)?;
-            let mut ports = service.ports.iter().filter(is_tcp);
+            let mut ports = service.ports.iter().filter(is_of_protocol);
             let port = ports.find(|port| port.port == to.port())?;
             Some((key, port, !service.cluster.contains(&to.ip())))
         })
     }
 
-    /// The endpoint that a connection goes to: from an address on a node, to an address, which may be that of the node `entry`.
+    /// The endpoint that a connection or a datagram goes to: from an address on a node, to an address, which may be that of the node
+    /// `entry`.
     pub(crate) fn route(
         &mut self,
         (from, caller): (IpAddr, Option<&str>),
-        to: SocketAddr,
+        (protocol, to): (Protocol, SocketAddr),
         entry: Option<&str>,
         now: Instant,
         random: &mut Random,
     ) -> Route {
-        let Some((key, port, is_external)) = self.at(to, entry.is_some()) else {
+        let Some((key, port, is_external)) = self.at(protocol, to, entry.is_some()) else {
             return if entry.is_some() {
                 Route::Direct
             } else {
@@ -271,7 +271,7 @@ impl Services {
             };
         }
         let affinity = service.affinity;
-        let place = (key.clone(), port.port, from);
+        let place = (key.clone(), protocol, port.port, from);
         if let Some(life) = affinity
             && let Some((kept, since)) = self.remembered.get_mut(&place)
             && now.duration_since(*since) <= life

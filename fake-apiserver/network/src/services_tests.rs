@@ -18,7 +18,7 @@ fn services(more: Value) -> Services {
         "metadata": {"namespace": "n", "name": "web"},
         "spec": {"clusterIP": "10.96.0.5", "clusterIPs": ["10.96.0.5"], "externalIPs": ["1.2.3.4"], "ports": [
             {"name": "http", "port": 80, "nodePort": 30_080}, {"name": "admin", "port": 81},
-            {"name": "dns", "port": 53, "protocol": "UDP"},
+            {"name": "dns", "port": 53, "nodePort": 30_080, "protocol": "UDP"},
         ]},
         "status": {"loadBalancer": {"ingress": [{"ip": "5.6.7.8"}]}},
     });
@@ -29,7 +29,9 @@ fn services(more: Value) -> Services {
     let endpoint = |address: &str, node: &str, ready: bool| json!({"addresses": [address], "nodeName": node, "conditions": {"ready": ready, "serving": true}});
     services.set_slice(Arc::new(json!({
         "metadata": {"namespace": "n", "name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
-        "ports": [{"name": "http", "port": 8080}, {"name": "admin", "port": 9090}],
+        "ports": [
+            {"name": "http", "port": 8080}, {"name": "admin", "port": 9090}, {"name": "dns", "port": 5353, "protocol": "UDP"},
+        ],
         "endpoints": [
             endpoint("10.244.1.2", "node1", true), endpoint("10.244.2.2", "node2", true), endpoint("10.244.3.2", "node3", false),
         ],
@@ -44,13 +46,18 @@ fn services(more: Value) -> Services {
 /// The endpoints that forty connections to an address reach.
 fn reached(services: &mut Services, caller: &str, to: &str) -> String {
     let mut random = Seed(1).random();
+    // An address of UDP ends with it.
+    let (to, protocol) = match to.strip_suffix("/udp") {
+        Some(to) => (to, Protocol::Udp),
+        None => (to, Protocol::Tcp),
+    };
     let to: SocketAddr = to.parse().expect("an address");
     let entry = (to.ip().to_string() == NODE).then_some("node1");
     let from = "10.244.9.9".parse().expect("an address");
     let now = Instant::now();
     let all: BTreeSet<String> = (0..40)
         .map(
-            |_| match services.route((from, Some(caller)), to, entry, now, &mut random) {
+            |_| match services.route((from, Some(caller)), (protocol, to), entry, now, &mut random) {
                 Route::To(address) => address.to_string(),
                 other => format!("{other:?}"),
             },
@@ -64,6 +71,9 @@ fn reached(services: &mut Services, caller: &str, to: &str) -> String {
 #[case::second_port(json!({}), "10.96.0.5:81", "10.244.1.2:9090 10.244.2.2:9090")]
 #[case::unknown_port(json!({}), "10.96.0.5:82", "Nowhere")]
 #[case::another_protocol(json!({}), "10.96.0.5:53", "Nowhere")]
+#[case::datagrams(json!({}), "10.96.0.5:53/udp", "10.244.1.2:5353 10.244.2.2:5353")]
+#[case::datagrams_of_another_protocol(json!({}), "10.96.0.5:80/udp", "Nowhere")]
+#[case::node_port_of_two_protocols(json!({}), "10.99.0.10:30080/udp", "10.244.1.2:5353 10.244.2.2:5353")]
 #[case::node_port(json!({}), "10.99.0.10:30080", "10.244.1.2:8080 10.244.2.2:8080")]
 #[case::a_node_itself(json!({}), "10.99.0.10:80", "Direct")]
 #[case::external(json!({}), "1.2.3.4:80", "10.244.1.2:8080 10.244.2.2:8080")]
@@ -107,7 +117,13 @@ async fn clients_stay_with_an_endpoint() {
     let to = "10.96.0.5:80".parse().expect("an address");
     let mut ask = |from: &str| {
         let from = from.parse().expect("an address");
-        services.route((from, None), to, None, Instant::now(), &mut random)
+        services.route(
+            (from, None),
+            (Protocol::Tcp, to),
+            None,
+            Instant::now(),
+            &mut random,
+        )
     };
     let first = ask("10.244.9.1");
     assert!((0..20).all(|_| ask("10.244.9.1") == first), "one client");

@@ -1,4 +1,4 @@
-//! Encryption over the network: the server's side with a certificate, and a client's side that looks at none.
+//! Encryption over the network: the server's side with a certificate, and a client's side that looks at none, or trusts some authorities.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ServerConfig, crypto};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A connection, encrypted or not.
@@ -68,13 +68,46 @@ pub fn encrypt_unverified(
     stream: Box<dyn Wire>,
     host: &str,
 ) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
-    let name = ServerName::try_from(host.to_owned());
-    async move {
-        let config = AnyCertificate::config().map_err(io::Error::other)?;
-        let name = name.map_err(io::Error::other)?;
-        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-        let stream: Box<dyn Wire> = Box::new(stream);
-        Ok(stream)
+    let config = AnyCertificate::config().map_err(io::Error::other);
+    encrypt(stream, host.to_owned(), config).boxed()
+}
+
+/// Begins to encrypt a connection that was made, if the other side's certificate is for `host`, and of one of the authorities whose
+/// certificates are given in PEM.
+///
+/// # Errors
+/// If the other side does not encrypt, or its certificate is not trusted.
+#[must_use]
+pub fn encrypt_trusting(
+    stream: Box<dyn Wire>,
+    host: &str,
+    authorities: &[u8],
+) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
+    encrypt(stream, host.to_owned(), trusting(authorities)).boxed()
+}
+
+fn trusting(authorities: &[u8]) -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authorities) {
+        let certificate = certificate.map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
     }
-    .boxed()
+    let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+async fn encrypt(
+    stream: Box<dyn Wire>,
+    host: String,
+    config: io::Result<ClientConfig>,
+) -> io::Result<Box<dyn Wire>> {
+    let name = ServerName::try_from(host).map_err(io::Error::other)?;
+    let stream = TlsConnector::from(Arc::new(config?))
+        .connect(name, stream)
+        .await?;
+    let stream: Box<dyn Wire> = Box::new(stream);
+    Ok(stream)
 }

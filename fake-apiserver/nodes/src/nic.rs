@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use machinery::meta::{ObjectMeta as _, at, list, text};
 use network::Variables;
-use network::{Answer, ConnectError, Connection, Network, NoSuchHost, Resolver, Untaken};
+use network::{Answer, ConnectError, Connection, Datagram, Network, NoSuchHost, Resolver, Untaken};
 use shared_json::{Text, Value};
 use thiserror::Error;
 use tokio::io::DuplexStream;
@@ -44,30 +45,46 @@ pub(crate) trait Host: Send + Sync {
     fn pod_of(&self, uid: &str) -> Option<Arc<Value>>;
     /// Listens on a port of a pod. None if another program of the pod does.
     fn bind(&self, uid: &Text, number: u16) -> Option<Bound>;
-    /// Gives a connection to whatever listens on a port of a pod.
+    /// Receives the datagrams to a port of a pod. None if another program of the pod does.
+    fn bind_datagrams(&self, uid: &Text, number: u16) -> Option<BoundDatagrams>;
+    /// Gives a connection from within a pod to whatever listens on a port there.
     fn deliver<'a>(
         &'a self,
         pod: &'a Arc<Value>,
         number: u16,
         connection: Connection,
     ) -> BoxFuture<'a, Result<(), Untaken>>;
+    /// Gives a datagram from within a pod to whatever listens on a port there.
+    fn deliver_datagram(&self, pod: &Arc<Value>, datagram: Datagram) -> Result<(), Untaken>;
+}
+
+/// A port, which is free once this is dropped.
+pub(crate) struct Hold(Box<dyn Fn() + Send + Sync>);
+
+impl Hold {
+    /// `release` frees the port.
+    pub(crate) fn new(release: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Box::new(release))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A port on which a program listens, until this is dropped.
 pub(crate) struct Bound {
     connections: mpsc::UnboundedReceiver<Connection>,
-    release: Box<dyn Fn() + Send + Sync>,
+    _hold: Hold,
 }
 
 impl Bound {
-    /// `release` frees the port.
-    pub(crate) fn new(
-        connections: mpsc::UnboundedReceiver<Connection>,
-        release: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn new(connections: mpsc::UnboundedReceiver<Connection>, hold: Hold) -> Self {
         Self {
             connections,
-            release: Box::new(release),
+            _hold: hold,
         }
     }
 
@@ -77,9 +94,52 @@ impl Bound {
     }
 }
 
-impl Drop for Bound {
-    fn drop(&mut self) {
-        (self.release)();
+/// A port whose datagrams a program receives, until this is dropped.
+pub(crate) struct BoundDatagrams {
+    datagrams: mpsc::Receiver<Datagram>,
+    _hold: Hold,
+}
+
+impl BoundDatagrams {
+    pub(crate) fn new(datagrams: mpsc::Receiver<Datagram>, hold: Hold) -> Self {
+        Self {
+            datagrams,
+            _hold: hold,
+        }
+    }
+}
+
+/// A program's socket for datagrams.
+pub(crate) struct Socket {
+    nic: Nic,
+    port: u16,
+    bound: BoundDatagrams,
+}
+
+impl Socket {
+    /// Its own address, as receivers see it.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.nic.address()?, self.port))
+    }
+
+    /// Sends a datagram.
+    pub(crate) async fn send(&self, to: SocketAddr, payload: Bytes) -> Result<(), Untaken> {
+        if to.ip().is_loopback() {
+            let (Some(host), Some(pod)) = (&self.nic.host, self.nic.pod()) else {
+                return Err(Untaken::NoRoute);
+            };
+            let from = SocketAddr::new(to.ip(), self.port);
+            return host.deliver_datagram(&pod, Datagram { from, to, payload });
+        }
+        let (Some(own), Some(network)) = (self.address(), self.nic.network()) else {
+            return Err(Untaken::NoRoute);
+        };
+        network.send(own, to, payload).await
+    }
+
+    /// The next datagram; none once the pod is gone.
+    pub(crate) async fn receive(&mut self) -> Option<Datagram> {
+        self.bound.datagrams.next().await
     }
 }
 
@@ -126,6 +186,19 @@ impl Nic {
         self.host.as_ref()?.bind(&self.uid, port)
     }
 
+    /// A socket for datagrams, on a port of its own if none is given. None if the port is taken.
+    pub(crate) fn socket(&self, port: Option<u16>) -> Option<Socket> {
+        let port = match port {
+            Some(port) => port,
+            None => self.network()?.caller_port(),
+        };
+        Some(Socket {
+            nic: self.clone(),
+            port,
+            bound: self.host.as_ref()?.bind_datagrams(&self.uid, port)?,
+        })
+    }
+
     /// The address of the cluster's DNS server.
     pub(crate) fn name_server(&self) -> IpAddr {
         let network = self.network();
@@ -157,6 +230,11 @@ impl Nic {
         network.map_or_else(Vec::new, |network| {
             network.service_records(host, &self.resolver())
         })
+    }
+
+    /// The whole name of a Service with an external name, and that name.
+    pub(crate) fn alias_of(&self, host: &str) -> Option<(String, String)> {
+        self.network()?.alias_of(host, &self.resolver())
     }
 
     /// The names of an address, which is asked for as `4.3.2.1.in-addr.arpa`.

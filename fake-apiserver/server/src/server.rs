@@ -153,6 +153,12 @@ impl Server {
         self.state.network.get_or_init(|| network.clone());
     }
 
+    /// The network of the nodes and their pods, if there is one.
+    #[must_use]
+    pub fn network(&self) -> Option<&Network> {
+        self.state.network()
+    }
+
     /// The jumps of the cluster's time, where it runs otherwise.
     #[must_use]
     pub fn jumps(&self) -> &Arc<Jumps> {

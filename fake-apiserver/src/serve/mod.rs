@@ -7,6 +7,7 @@
 #[cfg(unix)]
 mod children;
 mod clock;
+mod in_cluster;
 mod kubeconfig;
 #[cfg(all(unix, feature = "cli"))]
 mod node_sockets;
@@ -26,8 +27,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
@@ -40,7 +40,9 @@ pub use kubeconfig::kubeconfig;
 pub use node_sockets::NodeSockets;
 pub use pki::{CertificateError, Identity};
 
+use in_cluster::InCluster;
 use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
+use network::tls::Wire;
 use patience::{Prompt, RealTimer};
 use server::{Peer, Server};
 
@@ -119,6 +121,10 @@ async fn accept(
         .map(|identity| TlsAcceptor::from(identity.server_config_at(Arc::clone(server.clock()))));
     let peer = transport.peer();
     let graceful = GracefulShutdown::new();
+    // Pods reach it by the network, for as long as it accepts connections.
+    let _in_cluster = acceptor
+        .as_ref()
+        .and_then(|acceptor| InCluster::attach(&server, &peer, acceptor));
     let mut connections = JoinSet::new();
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
@@ -141,10 +147,13 @@ async fn accept(
         let connection = Connection {
             server: server.clone(),
             peer: peer.clone(),
-            acceptor: acceptor.clone(),
             address,
         };
-        connections.spawn(connection.run(stream, graceful.watcher()));
+        // Small answers must not wait for the acknowledgement of others.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, peer = %address, "set up a connection");
+        }
+        connections.spawn(connection.run(acceptor.clone(), stream, graceful.watcher()));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
@@ -169,35 +178,32 @@ fn passes(error: &io::Error) -> bool {
 struct Connection {
     server: Server,
     peer: Peer,
-    acceptor: Option<TlsAcceptor>,
     address: SocketAddr,
 }
 
 impl Connection {
-    async fn run(mut self, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
-        // Small answers must not wait for the acknowledgement of others.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, peer = %self.address, "set up a connection");
-        }
-        let Some(acceptor) = self.acceptor.take() else {
-            return self.answer(stream, watcher).await;
+    async fn run<S: Wire + 'static>(
+        mut self,
+        acceptor: Option<TlsAcceptor>,
+        stream: S,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) {
+        let Some(acceptor) = acceptor else {
+            return self.answer(Box::new(stream), watcher).await;
         };
         let jumps = Arc::clone(self.server.jumps());
         match jumps.real_timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Some(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 self.peer.certificate = shown.and_then(|certificate| user_of(certificate)).map(Arc::new);
-                self.answer(stream, watcher).await;
+                self.answer(Box::new(stream), watcher).await;
             }
             Some(Err(error)) => tracing::debug!(%error, peer = %self.address, "agree on encryption"),
             None => tracing::debug!(peer = %self.address, "agree on encryption in time"),
         }
     }
 
-    async fn answer<S>(self, stream: S, watcher: hyper_util::server::graceful::Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn answer(self, stream: Box<dyn Wire>, watcher: hyper_util::server::graceful::Watcher) {
         let Self {
             server,
             peer,

@@ -41,6 +41,15 @@ fn agnhost(name: &str, args: &[&str]) -> Value {
 #[case::without_a_file(&["test-webserver"], "curl -s -o /dev/null -w '%{http_code}' $WEB/no", "404")]
 #[case::waits(&["pause"], "curl -s $WEB:8080; agnhost connect $WEB:80 2>&1", "REFUSED\n")]
 #[case::connects(&["netexec"], "agnhost connect --timeout=3s $WEB:8080; echo -n $?", "0")]
+#[case::by_datagram(&["netexec"], "echo hostName | nc -u -w 1 $WEB 8081", "web")]
+#[case::echo_by_datagram(&["netexec", "--udp-port=90"], "echo 'echo Twice' | nc -u -w 1 $WEB 90", "twice")]
+#[case::caller_by_datagram(&["netexec"], "test $(echo clientip | nc -u -w 1 -p 4000 $WEB 8081) = $(grep client /etc/hosts | cut -f 1):4000 && echo -n same", "same")]
+#[case::no_datagrams(&["netexec", "--udp-port=-1"], "agnhost connect --protocol udp $WEB:8081 2>&1 | cut -d : -f 1", "REFUSED\n")]
+#[case::dials_by_datagram(&["netexec"], "curl -s \"$WEB:8080/dial?request=hostname&protocol=udp&host=$WEB&port=8081&tries=2\"", r#"{"responses":["web","web"]}"#)]
+#[case::dials_nobody_by_datagram(&["netexec"], "curl -s \"$WEB:8080/dial?request=hostname&protocol=udp&host=$WEB&port=82\" | grep -c \"reading from udp connection failed. err:'read udp $WEB:.*->$WEB:82: read: connection refused'\"", "1\n")]
+#[case::serves_its_name_by_datagram(&["serve-hostname", "--udp", "--http=false", "--port=80"], "echo | nc -u -w 1 $WEB 80", "web")]
+#[case::connects_by_datagram(&["netexec"], "agnhost connect --protocol=udp --timeout=3s $WEB:8081; echo -n $?", "0")]
+#[case::no_answer_by_datagram(&["netexec"], "agnhost connect --protocol=udp --udp-data=what --timeout=1s $WEB:8081 2>&1 | cut -d : -f 1", "TIMEOUT\n")]
 #[case::connects_to_nobody(&["netexec"], "/agnhost connect nosuch:1 2>&1", "DNS: lookup nosuch: no such host\n")]
 #[case::book(&["guestbook"], "curl -s \"$WEB/set?key=a&value=b\"; curl -s \"$WEB/get?key=a\"; curl -s $WEB/get", r#"{"message":"Updated"}{"data":"b"}{"data":{"a":"b"}}"#)]
 #[case::counts_messages(&["nettest"], "curl -s -d '{\"Source\":\"a\"}' $WEB:8080/write > /dev/null; curl -s $WEB:8080/read | grep -c '\"Received\":{\"a\":1}'", "1\n")]
@@ -81,6 +90,7 @@ fn images_of_kubernetes_tests_have_a_page() {
 #[case::root_by_default(json!({"image": "e2e/nonewprivs:1.3", "securityContext": {"runAsUser": 1000}}), 0, "Effective uid: 0\n")]
 #[case::folder(json!({"args": ["mounttest", "--file_perm=/etc", "--file_mode=/etc"]}), 0, "mode of file \"/etc\": drwxr-xr-x\nperms of file \"/etc\": -rwxr-xr-x\n")]
 #[case::no_file(json!({"args": ["mounttest", "--file_content=/no"]}), 1, "error reading file content for \"/no\": open /no: No such file or directory\n")]
+#[case::no_cluster(json!({"args": ["inclusterclient"]}), 1, "err: unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined\n")]
 #[case::no_lines(json!({"args": ["logs-generator", "--log-lines-total=0"]}), 255, "Invalid total number of lines: 0\n")]
 fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {
     simulate(move || async move {
@@ -95,6 +105,26 @@ fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {
         let (_, found) = request(&cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
         let ended = &found["status"]["containerStatuses"][0]["state"]["terminated"];
         assert_eq!((text.as_str(), &ended["exitCode"]), (expected, &json!(code)));
+    });
+}
+
+/// A container of the image without words of its own waits, and says which signal ended it.
+#[test]
+fn the_image_pauses() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut waits = agnhost("p", &[]);
+        waits["metadata"]["finalizers"] = json!(["example.com/wait"]);
+        create(&cluster, &waits).await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let (_, text) = exchange(&cluster, "GET", &format!("{PODS}/p/log"), "", &Value::Null).await;
+        assert_eq!(text, "Paused\nSignals registered\n");
+        request(&cluster, "DELETE", &format!("{PODS}/p"), &Value::Null).await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
+        let ended = &found["status"]["containerStatuses"][0]["state"]["terminated"];
+        let told = json!("exiting because of signal \"terminated\"\n");
+        assert_eq!((&ended["exitCode"], &ended["message"]), (&json!(2), &told));
     });
 }
 

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use fake_apiserver::Cluster;
 use fake_apiserver::network::faults::{Effect, Fault, Peer};
+use fake_apiserver::nodes::Container;
 use rstest::rstest;
 use shared_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::network_rows::{create, pod, prints, run};
-use crate::support::{simulate, with};
+use crate::support::{exchange, request, simulate, with};
 
 fn server(name: &str) -> Value {
     let image = "registry.k8s.io/e2e-test-images/agnhost:2.56";
@@ -141,4 +143,121 @@ fn policies(#[case] spec: Value, #[case] expected: &str) {
     let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": spec});
     let script = "curl -s -m 3 $WEB/hostname > /dev/null && echo y || echo n";
     assert_eq!(prints(&[server("web"), policy], script).trim(), expected);
+}
+
+/// Datagrams are lost, refused and late as connections are.
+#[rstest]
+#[case::none(None, "web0")]
+#[case::lost(Some(Fault::new(Effect::Drop)), "0")]
+#[case::refused(Some(Fault::new(Effect::Refuse)), "1")]
+#[case::late(Some(Fault::new(Effect::Delay(Duration::from_millis(600)))), "web0")]
+#[case::too_late(Some(Fault::new(Effect::Delay(Duration::from_millis(2100)))), "0")]
+#[case::of_another_port(Some(Fault::new(Effect::Drop).port(80)), "web0")]
+fn datagrams_are_struck(#[case] fault: Option<Fault>, #[case] expected: &str) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        create(&cluster, &server("web")).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        if let Some(fault) = fault {
+            cluster.network().faults().add(fault);
+        }
+        let script = "echo hostname | nc -u -w 2 $WEB 8081; echo -n $?";
+        let told = run(&cluster, "client", script, Duration::from_secs(20)).await;
+        assert_eq!(told, expected);
+    });
+}
+
+/// A NetworkPolicy that lets no pod reach the client lets the answers to its own datagrams through.
+#[test]
+fn policies_let_answers_to_datagrams_through() {
+    let closed = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "closed"},
+        "spec": {"podSelector": {"matchLabels": {"app": "client"}}, "policyTypes": ["Ingress"]},
+    });
+    let told = prints(&[server("web"), closed], "echo hostname | nc -u -w 1 $WEB 8081");
+    assert_eq!(told, "web");
+}
+
+/// A connection that stands goes on when its ends are parted.
+#[test]
+fn a_fault_leaves_connections_that_stand() {
+    simulate(|| async {
+        let echo = |container: Container| async move {
+            let Some(mut listener) = container.listen(80) else {
+                return 1;
+            };
+            while let Some(mut connection) = listener.accept().await {
+                let mut byte = [0];
+                while connection.stream.read_exact(&mut byte).await.is_ok() {
+                    if connection.stream.write_all(&byte).await.is_err() {
+                        break;
+                    }
+                }
+            }
+            0
+        };
+        let client = |container: Container| async move {
+            let host = container.env.get("WEB").cloned().unwrap_or_default();
+            let Ok(mut stream) = container.connect(&host, 80).await else {
+                return 1;
+            };
+            for _ in 0..3 {
+                let mut byte = *b"x";
+                let sent = stream.write_all(&byte).await.is_ok();
+                let echoed = sent && stream.read_exact(&mut byte).await.is_ok();
+                container.print(if echoed { "y" } else { "n" });
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+            container.print(if container.connect(&host, 80).await.is_ok() {
+                "y"
+            } else {
+                "n"
+            });
+            0
+        };
+        let builder = Cluster::builder()
+            .nodes(1)
+            .program("echo", echo)
+            .program("client", client);
+        let cluster = builder.start().await.expect("a cluster");
+        create(&cluster, &pod("web", json!({"name": "c", "image": "echo"}))).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let path = "/api/v1/namespaces/default/pods/web";
+        let (_, web) = request(&cluster, "GET", path, &Value::Null).await;
+        let env = json!([{"name": "WEB", "value": web["status"]["podIP"]}]);
+        let mut asks = pod("client", json!({"name": "c", "image": "client", "env": env}));
+        asks["spec"]["restartPolicy"] = json!("Never");
+        create(&cluster, &asks).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        cluster.network().faults().add(Fault::new(Effect::Refuse));
+        cluster.run_for(Duration::from_secs(40)).await;
+        let log = "/api/v1/namespaces/default/pods/client/log";
+        assert_eq!(exchange(&cluster, "GET", log, "", &Value::Null).await.1, "yyyn");
+    });
+}
+
+/// The node answers probes of a program of which nothing more is known than that it serves: faults do not concern them.
+#[test]
+fn probes_of_programs_that_only_serve_do_not_use_the_network() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        cluster.network().faults().add(Fault::new(Effect::Drop));
+        let probe = json!({"httpGet": {"port": 8080}, "periodSeconds": 1});
+        for (name, image) in [
+            ("web", "example.com/web:1"),
+            ("listens", "registry.k8s.io/e2e-test-images/agnhost:2.56"),
+        ] {
+            let container =
+                json!({"name": "c", "image": image, "args": ["netexec"], "readinessProbe": probe});
+            create(&cluster, &pod(name, container)).await;
+        }
+        cluster.run_for(Duration::from_secs(10)).await;
+        let mut ready = Vec::new();
+        for name in ["web", "listens"] {
+            let path = format!("/api/v1/namespaces/default/pods/{name}");
+            let (_, pod) = request(&cluster, "GET", &path, &Value::Null).await;
+            ready.push(pod["status"]["containerStatuses"][0]["ready"].as_bool());
+        }
+        assert_eq!(ready, [Some(true), Some(false)]);
+    });
 }

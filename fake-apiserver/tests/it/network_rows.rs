@@ -130,6 +130,10 @@ pub(crate) async fn run(cluster: &Cluster, name: &str, script: &str, time: Durat
     "curl -sS https://$WEB:8080; echo $?",
     "curl: (60) SSL certificate problem: unable to get local issuer certificate\n60\n"
 )]
+#[case::nobody_behind_the_service(
+    "curl -sSk https://kubernetes.default.svc; echo $?",
+    "curl: (6) Could not resolve host: kubernetes.default.svc\n6\n"
+)]
 #[case::the_world(
     "wget -q -O - https://www.example.com/; curl -s https://www.example.com; echo $?",
     "0\n"
@@ -208,6 +212,7 @@ fn probes_ask_the_program(#[case] probe: Value, #[case] expected: &str) {
 #[case::no_such_name(json!({"ports": [{"port": 80}]}), "curl -sS nosuch; wget -q nosuch; nc nosuch 1; echo $?", "curl: (6) Could not resolve host: nosuch\nwget: bad address 'nosuch'\nnc: getaddrinfo for host \"nosuch\" port 1: Name does not resolve\n1\n")]
 #[case::external_name(json!({"type": "ExternalName", "externalName": "www.example.com"}), "nslookup web | grep Name", "Name:\twww.example.com\n")]
 #[case::dig(json!({"clusterIP": "None", "ports": [{"port": 80}]}), "test $(dig +short +search web) = $WEB && dig +short web; echo", "\n")]
+#[case::dig_of_an_alias(json!({"type": "ExternalName", "externalName": "www.example.com"}), "dig +short +search web CNAME; dig +short +search web2 CNAME", "www.example.com.\n")]
 #[case::dig_of_an_address(json!({"clusterIP": "10.96.0.77", "ports": [{"port": 80}]}), "dig +noall +answer +search 77.0.96.10.in-addr.arpa. PTR | cut -f 4-", "PTR\tweb.default.svc.cluster.local.\n")]
 #[case::srv(json!({"ports": [{"name": "http", "port": 80}]}), "nslookup -type=srv _http._tcp.web | grep service", "_http._tcp.web\tservice = 0 100 80 web.default.svc.cluster.local\n")]
 #[case::unknown(json!({"ports": [{"port": 80}]}), "nslookup web2 | tail -n 2; until nslookup web > /dev/null; do sleep 1; done; echo found", "** server can't find web2: NXDOMAIN\n\nfound\n")]
@@ -304,6 +309,93 @@ fn connections_are_plain_streams() {
         prints(&[echo], "echo one | nc $WEB 8080; echo two | nc $WEB 8080"),
         "one\ntwo\n"
     );
+}
+
+/// Datagrams reach what connections reach: pods, Services, ports of nodes. An answer comes from the address that was asked, or it would
+/// not be taken for one.
+#[rstest]
+#[case::a_pod(json!({}), "echo hostname | nc -u -w 1 $WEB 8081; echo hostname | nc -u -w 1 web 8081", "webweb")]
+#[case::another_protocol(json!({}), "curl -sS web:8081; echo $?", "curl: (7) Failed to connect to web port 8081 after 0 ms: Couldn't connect to server\n7\n")]
+#[case::nobody_there(json!({}), "echo hostname | nc -u -w 1 web 82; echo $?; nc -u -z $WEB 8082; echo $?", "1\n1\n")]
+#[case::is_there(json!({}), "nc -u -z -v web 8081; echo $?", "Connection to web 8081 port [udp/*] succeeded!\n0\n")]
+#[case::one_port_of_two_protocols(json!({}), "curl -s web:80/hostname; echo hostname | nc -u -w 1 web 80", "webweb")]
+#[case::a_port_of_the_node(json!({"type": "NodePort"}), "echo hostname | nc -u -w 1 $NODE 30080", "web")]
+#[case::by_its_name_and_port(json!({}), "nslookup -type=srv _udp._udp.web | grep -c service", "1\n")]
+fn datagrams(#[case] more: Value, #[case] script: &str, #[case] expected: &str) {
+    let image = "registry.k8s.io/e2e-test-images/agnhost:2.56";
+    let web = pod("web", json!({"name": "c", "image": image, "args": ["netexec"]}));
+    let spec = json!({"selector": {"app": "web"}, "ports": [
+        {"name": "tcp", "port": 80, "targetPort": 8080}, {"name": "udp", "port": 80, "targetPort": 8081, "protocol": "UDP"},
+        {"name": "own", "port": 8081, "protocol": "UDP"},
+    ]});
+    let mut spec = with(spec, more);
+    if spec["type"].is_string() {
+        spec["ports"][0]["nodePort"] = json!(30_080);
+        spec["ports"][1]["nodePort"] = json!(30_080);
+    }
+    assert_eq!(prints(&[web, service("web", spec)], script), expected);
+}
+
+/// One port of a node, at two of its addresses and by two protocols, belongs to three pods.
+#[test]
+fn ports_of_a_node_have_addresses_and_protocols() {
+    let image = "registry.k8s.io/e2e-test-images/agnhost:2.56";
+    let at = |name: &str, port: Value| {
+        let container = json!({"name": "c", "image": image, "args": ["netexec"], "ports": [port]});
+        let mut pod = pod(name, container);
+        pod["spec"]["nodeName"] = json!("node1");
+        pod
+    };
+    let node = "10.99.0.10";
+    let objects = [
+        at(
+            "local",
+            json!({"containerPort": 8080, "hostPort": 9000, "hostIP": "127.0.0.1"}),
+        ),
+        at(
+            "outer",
+            json!({"containerPort": 8080, "hostPort": 9000, "hostIP": node}),
+        ),
+        at(
+            "datagrams",
+            json!({"containerPort": 8081, "hostPort": 9000, "hostIP": node, "protocol": "UDP"}),
+        ),
+        at(
+            "near",
+            json!({"containerPort": 8081, "hostPort": 9001, "hostIP": "127.0.0.1", "protocol": "UDP"}),
+        ),
+    ];
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        for object in &objects {
+            create(&cluster, object).await;
+        }
+        let script = format!(
+            "curl -s 127.0.0.1:9000/hostname; echo; curl -s {node}:9000/hostname; echo; echo hostname | nc -u -w 1 {node} 9000; echo; \
+             echo hostname | nc -u -w 1 127.0.0.1 9000; echo $?; echo hostname | nc -u -w 1 127.0.0.1 9001"
+        );
+        let mut client = pod("client", sh("c", &script));
+        client["spec"]["hostNetwork"] = json!(true);
+        client["spec"]["restartPolicy"] = json!("Never");
+        cluster.run_for(Duration::from_secs(10)).await;
+        create(&cluster, &client).await;
+        cluster.run_for(Duration::from_secs(20)).await;
+        let path = "/api/v1/namespaces/default/pods/client/log";
+        let told = crate::support::exchange(&cluster, "GET", path, "", &Value::Null)
+            .await
+            .1;
+        assert_eq!(told, "local\nouter\ndatagrams\n1\nnear");
+    });
+}
+
+#[test]
+fn a_listener_hears_datagrams_and_answers() {
+    let echo = pod("web", sh("c", "echo answer | nc -u -l -p 8080"));
+    let told = prints(
+        &[echo],
+        "echo question | nc -u -w 2 $WEB 8080; wget -q -O - $WEB:8080; echo $?",
+    );
+    assert!(told.starts_with("answer\n"), "{told}");
 }
 
 /// The same seed gives the same trace, with programs that reach each other.

@@ -463,3 +463,73 @@ async fn a_node_may_be_allowed_to_join_after_it_has_asked() {
         base64::Engine::decode(&base64::engine::general_purpose::STANDARD, trusted).expect("base64");
     assert_eq!(bundle.as_str().map(str::as_bytes), Some(trusted.as_slice()));
 }
+
+/// A program of a pod reaches the server behind the Service `kubernetes`, as its service account.
+#[tokio::test]
+async fn pods_ask_the_server() {
+    let served = start_with_nodes(1).await;
+    let client = served.client().await;
+    let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let curl = format!(
+        "curl -s --cacert {folder}/ca.crt -H \"Authorization: Bearer $(cat {folder}/token)\" https://kubernetes.default.svc"
+    );
+    let script = format!(
+        "{curl}/apis/authentication.k8s.io/v1/selfsubjectreviews -d '{{}}' -H 'Content-Type: application/json' | \
+         grep -o 'system:serviceaccount:default:default' | head -n 1; {curl}/api/v1/namespaces/kube-system | grep -c Forbidden; \
+         curl -s -o /dev/null -w '%{{http_code}}\\n' --cacert {folder}/ca.crt https://$KUBERNETES_SERVICE_HOST:443/version; \
+         curl -sS https://kubernetes.default.svc/version; curl -sS --cacert /nosuch https://kubernetes.default.svc/version || true"
+    );
+    let agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.56";
+    let volume = json!({"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "oidc"}}]}});
+    let containers = json!([
+        {"name": "curl", "image": "busybox", "command": ["sh", "-c", script]},
+        {
+            "name": "issuer", "image": agnhost,
+            "args": ["test-service-account-issuer-discovery", "--token-path=/t/token", "--audience=oidc"],
+            "volumeMounts": [{"name": "token", "mountPath": "/t"}],
+        },
+    ]);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"restartPolicy": "Never", "containers": containers, "volumes": [volume]},
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "discovery"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:service-account-issuer-discovery"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(ask(&client, "POST", bindings, binding, &[]).await.0, 201);
+    let pods = "/api/v1/namespaces/default/pods";
+    let (code, answer) = ask(&client, "POST", pods, pod, &[]).await;
+    assert_eq!(code, 201, "{answer}");
+    let mut found = Value::Null;
+    for _ in 0..200 {
+        found = ask(&client, "GET", &format!("{pods}/p"), Value::Null, &[])
+            .await
+            .1;
+        if matches!(found["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let mut logs = Vec::new();
+    for name in ["curl", "issuer"] {
+        let request = Request::get(format!("{pods}/p/log?container={name}")).body(Vec::new());
+        let log = client.request_text(request.expect("a request")).await;
+        logs.push(log.expect("a log"));
+    }
+    assert_eq!(
+        logs[0],
+        "system:serviceaccount:default:default\n1\n200\n\
+         curl: (60) SSL certificate problem: unable to get local issuer certificate\n\
+         curl: (77) error setting certificate file: /nosuch\n"
+    );
+    assert!(logs[1].contains("OK: Validated signature on JWT"), "{}", logs[1]);
+    assert_eq!(
+        found["status"]["phase"],
+        json!("Succeeded"),
+        "{}",
+        found["status"]
+    );
+}

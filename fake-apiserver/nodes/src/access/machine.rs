@@ -1,18 +1,18 @@
 //! The node on the network: connections to the addresses of its pods, and to its own.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt as _;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use machinery::meta::ObjectMeta as _;
-use network::{Connection, Machine, Network, Untaken, WeakNetwork};
+use network::{Connection, Datagram, Machine, Network, Protocol, Untaken, WeakNetwork};
 use node_access::dialled;
 use shared_json::{Text, Value};
 use tokio::net::TcpStream;
 
-use super::super::nic::{Bound, Host};
+use super::super::nic::{Bound, BoundDatagrams, Hold, Host};
 use super::super::programs::Run;
 use super::super::status::{is_host_network, items};
 use super::forward::{carry, listens, serve};
@@ -20,6 +20,9 @@ use super::{KubeletPort, kubelet_service};
 
 /// The kubelet's own port.
 const KUBELET_PORT: u16 = 10_250;
+
+/// How many datagrams wait for a program. More are lost.
+const DATAGRAMS_MAX: usize = 512;
 
 /// The place of a node on the network.
 #[derive(Clone)]
@@ -40,14 +43,15 @@ impl KubeletPort {
         self.pod_of(&uid)
     }
 
-    /// The pods of the node's own network, and the pods whose containers have ports of the node, with the containers' port.
-    fn behind(&self, number: u16) -> Vec<(Arc<Value>, u16)> {
+    /// The pods of the node's own network, and the pods whose containers have a port of the node at this address, with the containers'
+    /// port.
+    fn behind(&self, protocol: Protocol, at: SocketAddr) -> Vec<(Arc<Value>, u16)> {
         let uids: Vec<Box<str>> = self.lock().keys().cloned().collect();
         let mut out = Vec::new();
         for pod in uids.iter().filter_map(|uid| self.pod_of(uid)) {
             if is_host_network(&pod) {
-                out.push((pod, number));
-            } else if let Some(target) = host_port(&pod, number) {
+                out.push((pod, at.port()));
+            } else if let Some(target) = host_port(&pod, protocol, at) {
                 out.push((pod, target));
             }
         }
@@ -91,18 +95,28 @@ impl KubeletPort {
 
     async fn take(&self, connection: Connection) -> Result<(), Untaken> {
         let (address, number) = (connection.to.ip(), connection.to.port());
-        let own = self
-            .place()
-            .and_then(|place| place.address.parse::<IpAddr>().ok());
-        if own != Some(address) {
+        if !self.is_own(address) {
             let pod = self.pod_at(address).ok_or(Untaken::NoRoute)?;
             return self.delivered(&pod, number, connection).await;
         }
-        if number == KUBELET_PORT {
+        self.taken_by_node(connection).await
+    }
+
+    /// Whether an address is the node's, and no pod's.
+    fn is_own(&self, address: IpAddr) -> bool {
+        let own = self
+            .place()
+            .and_then(|place| place.address.parse::<IpAddr>().ok());
+        own == Some(address)
+    }
+
+    /// Gives a connection to an address of the node to what listens there.
+    async fn taken_by_node(&self, connection: Connection) -> Result<(), Untaken> {
+        if connection.to.port() == KUBELET_PORT {
             tokio::spawn(kubelet_service::serve(self.clone(), connection.stream));
             return Ok(());
         }
-        for (pod, target) in self.behind(number) {
+        for (pod, target) in self.behind(Protocol::Tcp, connection.to) {
             let key = (pod.meta_text("uid"), target);
             let is_bound = self.lock_bound().contains_key(&key);
             let is_elsewhere = matches!(dialled(&pod, target), Ok(Some(_)));
@@ -113,24 +127,64 @@ impl KubeletPort {
         Err(Untaken::Refused)
     }
 
+    /// Gives a datagram to the program that receives those of a pod's port. It is lost if too many wait there.
+    fn received(&self, pod: &Value, number: u16, datagram: Datagram) -> Result<(), Untaken> {
+        let key = (pod.meta_text("uid"), number);
+        let mut sockets = self.lock_sockets();
+        let sender = sockets.get_mut(&key).ok_or(Untaken::Refused)?;
+        match sender.try_send(datagram) {
+            Err(error) if !error.is_full() => Err(Untaken::Refused),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a datagram to an address of the node to what receives it there.
+    fn received_by_node(&self, mut datagram: Datagram) -> Result<(), Untaken> {
+        for (pod, target) in self.behind(Protocol::Udp, datagram.to) {
+            if !self.lock_sockets().contains_key(&(pod.meta_text("uid"), target)) {
+                continue;
+            }
+            let own = self.address_of(pod.uid()).filter(|_| !is_host_network(&pod));
+            if let (Some(own), Some(network)) = (own, self.network()) {
+                // A pod sees the node's address where it would see the node's loopback.
+                if datagram.from.ip().is_loopback()
+                    && let Some(node) = self.place().and_then(|place| place.address.parse().ok())
+                {
+                    datagram.from.set_ip(node);
+                }
+                network.passed_on(datagram.from, datagram.to, SocketAddr::new(own, target));
+            }
+            return self.received(&pod, target, datagram);
+        }
+        Err(Untaken::Refused)
+    }
+
     /// Whether an address of the node's network is a pod's own.
     pub(super) fn own_address(pod: &Value, address: &str) -> Option<Ipv4Addr> {
         (!is_host_network(pod)).then(|| address.parse().ok()).flatten()
     }
 }
 
-/// The container's port behind a port of the node.
-fn host_port(pod: &Value, number: u16) -> Option<u16> {
+/// The container's port behind a port of the node at this address.
+fn host_port(pod: &Value, protocol: Protocol, at: SocketAddr) -> Option<u16> {
     let ports = items(pod, "containers")
         .iter()
         .filter_map(|spec| spec.get("ports").and_then(Value::as_array))
         .flatten();
-    let mut ports = ports.filter(|port| {
-        port.get("protocol")
-            .and_then(Value::as_str)
-            .is_none_or(|name| name == "TCP")
-    });
-    let found = ports.find(|port| port.get("hostPort").and_then(Value::as_u64) == Some(u64::from(number)))?;
+    let of_protocol = |port: &Value| {
+        let name = port.get("protocol").and_then(Value::as_str);
+        name.unwrap_or("TCP") == protocol.name()
+    };
+    // Without an address, or with the unspecified one, a port is at all addresses of the node.
+    let is_here = |port: &Value| match port.get("hostIP").and_then(Value::as_str) {
+        None | Some("") => true,
+        Some(address) => address
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_unspecified() || address == at.ip()),
+    };
+    let mut ports = ports.filter(|port| of_protocol(port) && is_here(port));
+    let number = u64::from(at.port());
+    let found = ports.find(|port| port.get("hostPort").and_then(Value::as_u64) == Some(number))?;
     u16::try_from(found.get("containerPort")?.as_u64()?).ok()
 }
 
@@ -164,9 +218,21 @@ impl Host for KubeletPort {
         let (sender, connections) = mpsc::unbounded();
         bound.insert(key.clone(), sender);
         let port = self.clone();
-        Some(Bound::new(connections, move || {
-            port.lock_bound().remove(&key);
-        }))
+        let hold = Hold::new(move || _ = port.lock_bound().remove(&key));
+        Some(Bound::new(connections, hold))
+    }
+
+    fn bind_datagrams(&self, uid: &Text, number: u16) -> Option<BoundDatagrams> {
+        let key = (uid.clone(), number);
+        let mut sockets = self.lock_sockets();
+        if sockets.contains_key(&key) {
+            return None;
+        }
+        let (sender, datagrams) = mpsc::channel(DATAGRAMS_MAX);
+        sockets.insert(key.clone(), sender);
+        let port = self.clone();
+        let hold = Hold::new(move || _ = port.lock_sockets().remove(&key));
+        Some(BoundDatagrams::new(datagrams, hold))
     }
 
     fn deliver<'a>(
@@ -175,7 +241,18 @@ impl Host for KubeletPort {
         number: u16,
         connection: Connection,
     ) -> BoxFuture<'a, Result<(), Untaken>> {
+        // The node's loopback is that of all pods on its network.
+        if is_host_network(pod) {
+            return self.taken_by_node(connection).boxed();
+        }
         self.delivered(pod, number, connection).boxed()
+    }
+
+    fn deliver_datagram(&self, pod: &Arc<Value>, datagram: Datagram) -> Result<(), Untaken> {
+        if is_host_network(pod) {
+            return self.received_by_node(datagram);
+        }
+        self.received(pod, datagram.to.port(), datagram)
     }
 }
 
@@ -186,5 +263,14 @@ impl Machine for KubeletPort {
 
     fn accept(&self, connection: Connection) -> BoxFuture<'_, Result<(), Untaken>> {
         self.take(connection).boxed()
+    }
+
+    fn receive(&self, datagram: Datagram) -> Result<(), Untaken> {
+        let address = datagram.to.ip();
+        if self.is_own(address) {
+            return self.received_by_node(datagram);
+        }
+        let pod = self.pod_at(address).ok_or(Untaken::NoRoute)?;
+        self.received(&pod, datagram.to.port(), datagram)
     }
 }

@@ -18,7 +18,7 @@ use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use machinery::meta::ObjectMeta as _;
-use network::Connection;
+use network::{Connection, Datagram};
 use node_access::{LogQuery, NodeAccess, Refused, Session, Wants, dialled};
 use shared_json::{Text, Value};
 use tokio::io::DuplexStream;
@@ -42,6 +42,8 @@ struct Port {
     addresses: Mutex<BTreeMap<Ipv4Addr, Text>>,
     /// The ports on which programs listen, by the pod's uid.
     bound: Mutex<Listeners>,
+    /// The ports whose datagrams programs receive, by the pod's uid.
+    sockets: Mutex<Sockets>,
     /// The node's pods, in their newest versions.
     mailboxes: OnceLock<Mailboxes>,
     place: OnceLock<NodePlace>,
@@ -54,6 +56,9 @@ pub(super) type Preparation =
 
 /// Listeners by uid and port.
 type Listeners = BTreeMap<(Text, u16), mpsc::UnboundedSender<Connection>>;
+
+/// Receivers of datagrams by uid and port.
+type Sockets = BTreeMap<(Text, u16), mpsc::Sender<Datagram>>;
 
 /// By the pod's uid.
 type Pods = BTreeMap<Box<str>, Pod>;
@@ -85,6 +90,10 @@ impl KubeletPort {
 
     fn lock_bound(&self) -> MutexGuard<'_, Listeners> {
         self.0.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_sockets(&self) -> MutexGuard<'_, Sockets> {
+        self.0.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sees the node's pods in these mailboxes.

@@ -34,7 +34,6 @@ fn bed(command: &[&str], spec: Value) -> Bed {
             argv: (!argv.is_empty()).then_some(argv),
             image_program: None,
             native: None,
-            waits: false,
             env: BTreeMap::from([("CFG".to_owned(), "one".to_owned())]),
             hostname: "p".to_owned(),
             nic: Nic::default(),

@@ -23,11 +23,11 @@ mod shell;
 mod tar;
 mod web;
 
-pub(super) use agnhost::{Agnhost, is_agnhost, only_waits, words_of};
+pub(super) use agnhost::{Agnhost, asks_api_server, is_agnhost, words_of};
 pub(super) use files::{Files, STOCK_PAGE, Volume};
 pub(super) use image_program::{ImageProgram, Surroundings};
 pub(super) use native::NativeLaunch;
-pub use native::{Container, ContainerProgram, Listener};
+pub use native::{Container, ContainerProgram, DatagramSocket, Listener};
 pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, OutsidePrograms};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};

@@ -4,7 +4,7 @@ mod server;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,14 +15,14 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use jiff::Timestamp;
 use network::tls::Encryption;
-use network::{Answer, Connection, NoSuchHost};
+use network::{Answer, Connection, Datagram, NoSuchHost, Untaken};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 
 use super::files::{FileError, Files};
 use super::process::Run;
 use super::shell::Streams;
-use crate::nic::{Bound, DialError, Nic};
+use crate::nic::{Bound, DialError, Nic, Socket};
 use server::{Answering, serve};
 
 /// A program that containers of an image run. Functions from a [`Container`] to a future of an exit code are programs.
@@ -175,6 +175,12 @@ impl Container {
         self.nic.listen(port).map(Listener)
     }
 
+    /// A socket for datagrams of UDP, on a port of its own if none is given. None if another program of the pod has the port.
+    #[must_use]
+    pub fn datagrams(&self, port: Option<u16>) -> Option<DatagramSocket> {
+        self.nic.socket(port).map(DatagramSocket)
+    }
+
     /// Answers HTTP requests on a port, until dropped. The caller's address is an extension of the request. The future ends at once if
     /// another program of the pod listens there.
     pub fn serve<F, R>(&self, port: u16, answer: F) -> BoxFuture<'static, ()>
@@ -223,6 +229,40 @@ impl Listener {
     /// The next connection; none once the pod is gone.
     pub async fn accept(&mut self) -> Option<Connection> {
         self.0.next().await
+    }
+}
+
+/// A socket for datagrams of UDP. Its port is free once this is dropped.
+pub struct DatagramSocket(Socket);
+
+impl DatagramSocket {
+    /// The pod's address, and the socket's port.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.0.address()
+    }
+
+    /// Sends a datagram. One that is lost on its way is sent as well.
+    ///
+    /// # Errors
+    /// If the network answers that nothing is there.
+    pub async fn send_to(&self, payload: impl Into<Bytes>, to: SocketAddr) -> Result<(), Untaken> {
+        self.0.send(to, payload.into()).await
+    }
+
+    /// The next datagram; none once the pod is gone.
+    pub async fn receive(&mut self) -> Option<Datagram> {
+        self.0.receive().await
+    }
+
+    /// Answers each datagram from now on: with what is given, if anything is.
+    pub async fn answer(&mut self, mut answer: impl FnMut(&Datagram) -> Option<Bytes>) {
+        while let Some(datagram) = self.receive().await {
+            if let Some(reply) = answer(&datagram) {
+                // The sender may be gone.
+                let _ = self.send_to(reply, datagram.from).await;
+            }
+        }
     }
 }
 

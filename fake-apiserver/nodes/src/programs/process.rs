@@ -60,8 +60,6 @@ pub(crate) struct Launch {
     pub image_program: Option<ImageProgram>,
     /// The program in Rust of an image; it goes before `argv`, too.
     pub native: Option<NativeLaunch>,
-    /// It has no ports, although nothing is known of it but that it serves.
-    pub waits: bool,
     /// The program that runs elsewhere; it goes before all others.
     pub outside: Option<OutsideProgram>,
     pub env: BTreeMap<String, String>,
@@ -173,7 +171,7 @@ pub(crate) fn launch<K: Send + 'static>(
         listens: AtomicBool::new(
             launch.program.is_some()
                 || launch.outside.is_some()
-                || (launch.argv.is_none() && launch.native.is_none() && !launch.waits),
+                || (launch.argv.is_none() && launch.native.is_none()),
         ),
         program: launch.program,
     });

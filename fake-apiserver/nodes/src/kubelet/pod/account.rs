@@ -1,7 +1,7 @@
 //! The files of a pod's service account: its token, the certificate of the API server, its namespace.
 //!
 //! Every pod has a volume of them, and few look into it. So a token is asked for when a container's command, or one that is run in it,
-//! names the folder; a volume that the pod itself describes is filled when it is mounted.
+//! names the folder, or its program is one in Rust; a volume that the pod itself describes is filled when it is mounted.
 
 use std::sync::Arc;
 

@@ -54,6 +54,11 @@ impl Flags {
             .unwrap_or(default)
     }
 
+    /// A port that -1 switches off.
+    pub(super) fn port_or_none(&self, name: &str, default: u16) -> Option<u16> {
+        (self.text(&[name]) != Some("-1")).then(|| self.port(name, default))
+    }
+
     pub(super) fn flag(&self, name: &str) -> bool {
         self.text(&[name])
             .is_some_and(|value| value != "false" && value != "0")

@@ -1,8 +1,10 @@
 //! `agnhost`: the program of Kubernetes' tests, by its subcommands.
 
+mod datagrams;
 mod files;
 mod flags;
 mod guestbook;
+mod in_cluster;
 mod logs;
 mod netexec;
 mod nettest;
@@ -27,7 +29,7 @@ use flags::{Flags, Query, duration};
 pub(crate) struct Agnhost;
 
 /// The subcommands that run here. All others serve without a port, until they are stopped.
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 20] = [
     "connect",
     "crd-conversion-webhook",
     "dns-server-list",
@@ -36,6 +38,7 @@ const KNOWN: [&str; 18] = [
     "etc-hosts",
     "grpc-health-checking",
     "guestbook",
+    "inclusterclient",
     "liveness",
     "logs-generator",
     "mounttest",
@@ -44,6 +47,7 @@ const KNOWN: [&str; 18] = [
     "pause",
     "porter",
     "serve-hostname",
+    "test-service-account-issuer-discovery",
     "test-webserver",
     "webhook",
 ];
@@ -60,16 +64,22 @@ pub(crate) fn words_of(command: &[String], args: &[String]) -> Option<Vec<String
         words.push("/agnhost".to_owned());
     }
     words.extend(args.iter().cloned());
+    if words.len() == 1 {
+        words.push("pause".to_owned());
+    }
     let own = words.first().is_some_and(|word| is_own_name(word));
     let known = words.get(1).is_some_and(|word| KNOWN.contains(&word.as_str()));
     (own && known).then_some(words)
 }
 
-/// Whether the program of a container only waits: it has no ports.
-pub(crate) fn only_waits(command: &[String], args: &[String]) -> bool {
-    let own = command.first().is_none_or(|word| is_own_name(word));
-    let mut words = command.iter().skip(1).chain(args);
-    own && words.next().is_none_or(|word| word == "pause")
+/// Whether the words of a container name a subcommand that asks the API server as the pod's service account.
+pub(crate) fn asks_api_server(words: &[String]) -> bool {
+    words.iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "inclusterclient" | "test-service-account-issuer-discovery"
+        )
+    })
 }
 
 pub(in super::super) fn is_own_name(word: &str) -> bool {
@@ -99,6 +109,7 @@ async fn run(mut container: Container, words: Vec<String>) -> i32 {
         }
         "grpc-health-checking" => servers::healthy(container, &flags).await,
         "guestbook" => guestbook::run(container, &flags).await,
+        "inclusterclient" => in_cluster::poll(&container, &flags).await,
         "liveness" => servers::liveness(container).await,
         "logs-generator" => logs::generate(&mut container, &flags).await,
         "mounttest" => files::mounttest(&container, &flags).await,
@@ -106,16 +117,29 @@ async fn run(mut container: Container, words: Vec<String>) -> i32 {
         "nettest" => nettest::run(container, &flags).await,
         "porter" => servers::porter(container, &flags).await,
         "serve-hostname" => servers::serve_hostname(container, &flags).await,
+        "test-service-account-issuer-discovery" => in_cluster::check_token(&container, &flags).await,
         "test-webserver" => servers::test_webserver(container, &flags).await,
         "webhook" => webhook::run(container, &flags, false).await,
         "crd-conversion-webhook" => webhook::run(container, &flags, true).await,
         "etc-hosts" => files::print(&container, "/etc/hosts"),
         name @ ("dns-suffix" | "dns-server-list") => files::resolver(&container, name),
-        _ => {
-            container.asked_to_end().await;
-            0
-        }
+        _ => pause(container).await,
     }
+}
+
+/// Waits for a signal, and says in its log and in its container's status which one ended it.
+async fn pause(mut container: Container) -> i32 {
+    container.print("Paused\nSignals registered\n");
+    container.asked_to_end().await;
+    let last_words = "exiting because of signal \"terminated\"\n";
+    let path = container.env.get("TERMINATION_MESSAGE_PATH").cloned();
+    let path = path
+        .filter(|path| !path.is_empty())
+        .unwrap_or_else(|| "/dev/termination-log".to_owned());
+    // As the real one, it ends the same way if that cannot be written.
+    let _ = container.write_file(&path, last_words.as_bytes());
+    container.print(last_words);
+    2
 }
 
 /// An answer, with the type that Go finds in its text.
@@ -209,7 +233,7 @@ mod tests {
     #[case(&["/agnhost-2"], &["entrypoint-tester", "a"], Some("/agnhost-2 entrypoint-tester a"))]
     #[case(&["/bin/sh"], &["netexec"], None)]
     #[case(&[], &["audit-proxy"], None)]
-    #[case(&[], &[], None)]
+    #[case(&[], &[], Some("/agnhost pause"))]
     fn words(#[case] command: &[&str], #[case] args: &[&str], #[case] expected: Option<&str>) {
         let owned = |words: &[&str]| -> Vec<String> { words.iter().map(|word| (*word).to_owned()).collect() };
         let found = words_of(&owned(command), &owned(args));

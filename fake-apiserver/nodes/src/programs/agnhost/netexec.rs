@@ -1,4 +1,4 @@
-//! `netexec`: a server that says who it is, asks others, runs commands, and ends.
+//! `netexec`: a server by HTTP and UDP that says who it is, asks others, runs commands, and ends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client_kit::SharedClock;
+use futures::FutureExt as _;
 use futures::channel::mpsc;
 use http::{HeaderMap, Method, Request, Response};
+use network::Datagram;
 use shared_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -17,7 +19,7 @@ use super::super::process::Run;
 use super::super::shell::{Shell, Streams};
 use super::super::web::{Url, ask};
 use super::webhook::encryption;
-use super::{Flags, Query, answer, duration, redirection, until_asked};
+use super::{Flags, Query, answer, datagrams, duration, redirection, until_asked};
 use crate::nic::Nic;
 
 /// The user agent of Go's client.
@@ -51,6 +53,7 @@ pub(super) async fn run(mut container: Container, flags: &Flags) -> i32 {
         ends,
     });
     server.note(&format!("Started HTTP server on port {port}"));
+    let told = Arc::clone(&server);
     let answer = move |request| {
         let server = Arc::clone(&server);
         async move { server.answer(request).await }
@@ -72,7 +75,15 @@ pub(super) async fn run(mut container: Container, flags: &Flags) -> i32 {
         .text(&["delay-shutdown"])
         .and_then(|text| text.parse().ok())
         .map(Duration::from_secs);
-    let mut serving = std::pin::pin!(serving);
+    let datagrams = flags
+        .port_or_none("udp-port", 8081)
+        .and_then(|port| container.datagrams(Some(port)));
+    let by_datagram = async move {
+        if let Some(mut socket) = datagrams {
+            socket.answer(|datagram| told.reply(datagram)).await;
+        }
+    };
+    let mut serving = std::pin::pin!(async { tokio::join!(serving, by_datagram) }.map(|_| ()));
     let code = tokio::select! {
         biased;
         Some(code) = ended.next() => return code,
@@ -91,6 +102,15 @@ impl Server {
     fn note(&self, text: &str) {
         let now = self.clock.now().strftime("%Y/%m/%d %H:%M:%S");
         self.log.write(format!("{now} {text}\n").as_bytes());
+    }
+
+    /// The answer to a datagram.
+    fn reply(&self, datagram: &Datagram) -> Option<Bytes> {
+        let (reply, note) = datagrams::reply(&self.hostname, datagram);
+        if let Some(note) = note {
+            self.note(&note);
+        }
+        reply
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
@@ -190,9 +210,11 @@ impl Server {
         if request.is_empty() {
             return answer(400, "request parameter not specified. <nil>\n");
         }
-        if !matches!(query.text("protocol").to_lowercase().as_str(), "" | "http") {
-            return answer(400, format!("unsupported protocol. {}\n", query.text("protocol")));
-        }
+        let by_datagram = match query.text("protocol").to_lowercase().as_str() {
+            "" | "http" => false,
+            "udp" => true,
+            _ => return answer(400, format!("unsupported protocol. {}\n", query.text("protocol"))),
+        };
         let place = Url::read(&format!("http://{}/{request}", joined(host, port)));
         let (Some(url), Ok(_)) = (place, self.nic.resolve(host)) else {
             return answer(
@@ -202,6 +224,15 @@ impl Server {
         };
         let (mut responses, mut errors, mut last) = (Vec::new(), Vec::new(), String::new());
         for _ in 0..tries.min(1000) {
+            if by_datagram {
+                let asked = self.dial_by_datagram((host, port), request).await;
+                last = asked.as_ref().map_or_else(|_| String::new(), Clone::clone);
+                match asked {
+                    Ok(text) => responses.push(Value::from(text)),
+                    Err(why) => errors.push(Value::from(why)),
+                }
+                continue;
+            }
             let asked = ask(
                 &self.nic,
                 &url,
@@ -237,6 +268,24 @@ impl Server {
             out.insert("responses", Value::from_iter(responses));
         }
         answer(200, Value::from(out).to_string())
+    }
+
+    /// Asks by a datagram; gives the answer, or the text of the error.
+    async fn dial_by_datagram(&self, (host, port): (&str, &str), request: &str) -> Result<String, String> {
+        let failed = |why: String| format!("udp dial failed. err:{why}");
+        let target = self.nic.target(host).map_err(|error| failed(error.to_string()))?;
+        let port = port
+            .parse()
+            .map_err(|_| failed(format!("address {port}: invalid port")))?;
+        let target = SocketAddr::new(target, port);
+        let payload = Bytes::from(request.to_owned());
+        let asked = datagrams::ask(&self.nic, target, payload, Some(PATIENCE)).await;
+        let unread = |why: &str| format!("reading from udp connection failed. err:'{why}'");
+        match asked {
+            Ok(bytes) if bytes.is_empty() => Err(unread("<nil>")),
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(unread(error.text())),
+        }
     }
 
     async fn shell(&self, query: &Query) -> Response<Bytes> {

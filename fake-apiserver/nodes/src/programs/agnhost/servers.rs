@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use http::header::CONTENT_TYPE;
@@ -17,6 +18,7 @@ use super::super::certgen;
 use super::super::files::Files;
 use super::super::native::Container;
 use super::super::web::page;
+use super::datagrams;
 use super::webhook::encryption;
 use super::{Flags, Query, answer, duration, redirection, until_asked};
 use crate::nic::DialError;
@@ -38,7 +40,15 @@ pub(super) async fn serve_hostname(mut container: Container, flags: &Flags) -> i
     let serving = if by_http {
         container.serve(port, move |_| std::future::ready(answer(200, hostname.clone())))
     } else {
-        Box::pin(tell(container.listen(port), hostname))
+        let listener = flags.flag("tcp").then(|| container.listen(port)).flatten();
+        let socket = flags
+            .flag("udp")
+            .then(|| container.datagrams(Some(port)))
+            .flatten();
+        let by_datagram = datagrams::tell(socket, Bytes::from(hostname.clone()));
+        Box::pin(async move {
+            tokio::join!(tell(listener, hostname), by_datagram);
+        })
     };
     let mut serving = std::pin::pin!(serving);
     let code = until_asked(&mut container, &mut serving).await;
@@ -178,9 +188,11 @@ pub(super) async fn connect(container: &Container, flags: &Flags) -> i32 {
     let Some(place) = flags.operands.first() else {
         return fail("Error: accepts 1 arg(s), received 0");
     };
-    if !matches!(flags.text(&["protocol"]).unwrap_or("tcp"), "" | "tcp") {
-        return fail("Unsupported protocol");
-    }
+    let is_datagram = match flags.text(&["protocol"]).unwrap_or("tcp") {
+        "" | "tcp" => false,
+        "udp" => true,
+        _ => return fail("Unsupported protocol"),
+    };
     let Some((host, port)) = place.rsplit_once(':') else {
         return fail(&format!("UNKNOWN: address {place}: missing port in address"));
     };
@@ -192,6 +204,11 @@ pub(super) async fn connect(container: &Container, flags: &Flags) -> i32 {
         .text(&["timeout"])
         .and_then(duration)
         .filter(|timeout| !timeout.is_zero());
+    if is_datagram {
+        let data = flags.text(&["udp-data"]).unwrap_or("hostname");
+        let told = datagrams::connect(&container.nic, (host, port), data, timeout).await;
+        return told.map_or_else(|why| fail(&why), |()| 0);
+    }
     let connected = container.connect(host, port);
     let outcome = match timeout {
         Some(timeout) => tokio::time::timeout(timeout, connected).await,

@@ -20,7 +20,9 @@ const REDIRECTIONS_MAX: u32 = 50;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Options with a value.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 14] = [
+    "cacert",
+    "oauth2-bearer",
     "output",
     "write-out",
     "request",
@@ -119,20 +121,24 @@ impl Shell {
     /// None if the connection was not made in time.
     async fn curl_ask(&self, read: &Arguments<'_>, url: &Url) -> Option<Result<HttpReply, AskError>> {
         let patience = read.seconds(&["connect-timeout"]).unwrap_or(CONNECT_PATIENCE);
-        let opening = self.curl_open(url, read.has(&["k", "insecure"]));
+        let opening = self.curl_open(url, read);
         match tokio::time::timeout(patience, opening).await.ok()? {
             Ok(stream) => Some(self.curl_send(read, url, stream).await),
             Err(error) => Some(Err(error)),
         }
     }
 
-    async fn curl_open(&self, url: &Url, insecure: bool) -> Result<Box<dyn Wire>, AskError> {
-        if url.secure && !insecure {
-            // The world's certificates are good.
-            self.nic().target(&url.host)?;
-            return Err(AskError::Unknown);
+    async fn curl_open(&self, url: &Url, read: &Arguments<'_>) -> Result<Box<dyn Wire>, AskError> {
+        let insecure = read.has(&["k", "insecure"]);
+        if !url.secure || insecure {
+            return open(&self.nic(), url, None).await;
         }
-        open(&self.nic(), url).await
+        // The world's certificates are good.
+        self.nic().target(&url.host)?;
+        let path = read.value(&["cacert"]).ok_or(AskError::Unknown)?;
+        let authorities = self.files.read(&resolve(&self.cwd, path));
+        let authorities = authorities.map_err(|_| AskError::Authorities(path.to_owned()))?;
+        open(&self.nic(), url, Some(&authorities)).await
     }
 
     async fn curl_send(
@@ -149,6 +155,11 @@ impl Shell {
             (None, None, false) => Method::GET,
         };
         let mut headers = headers_of(&read.values(&["H", "header"]));
+        if let Some(token) = read.value(&["oauth2-bearer"])
+            && let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}"))
+        {
+            headers.insert("authorization", value);
+        }
         headers.entry("accept").or_insert(HeaderValue::from_static("*/*"));
         if data.is_some() {
             let form = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -226,5 +237,6 @@ fn failure(url: &Url, error: &AskError) -> Failed {
         AskError::Broken(_) => (1, "Received HTTP/0.9 when not allowed".to_owned()),
         AskError::Secure(_) => (35, error.to_string()),
         AskError::Unknown => (60, error.to_string()),
+        AskError::Authorities(_) => (77, error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use network::tls::{Wire, encrypt_unverified};
+use network::tls::{Wire, encrypt_trusting, encrypt_unverified};
 use thiserror::Error;
 
 use crate::nic::{DialError, Nic};
@@ -102,9 +102,12 @@ pub(crate) enum AskError {
     /// The other side does not encrypt.
     #[error("{0}")]
     Secure(String),
-    /// A certificate was to be verified, and no authority is known.
+    /// A certificate is of no authority that is known, or for another host.
     #[error("SSL certificate problem: unable to get local issuer certificate")]
     Unknown,
+    /// The file of authorities cannot be read.
+    #[error("error setting certificate file: {0}")]
+    Authorities(String),
 }
 
 /// Sends a request over a connection and reads the answer to its end.
@@ -142,14 +145,24 @@ pub(crate) async fn exchange(
     asked.await
 }
 
-/// Connects to a place, encrypted if its URL says so.
-pub(in super::super) async fn open(nic: &Nic, url: &Url) -> Result<Box<dyn Wire>, AskError> {
+/// Connects to a place, encrypted if its URL says so. Without authorities to trust (certificates in PEM), every certificate will do.
+pub(in super::super) async fn open(
+    nic: &Nic,
+    url: &Url,
+    authorities: Option<&[u8]>,
+) -> Result<Box<dyn Wire>, AskError> {
     let stream: Box<dyn Wire> = Box::new(nic.connect(&url.host, url.port).await?);
     if !url.secure {
         return Ok(stream);
     }
-    let encrypted = encrypt_unverified(stream, &url.host).await;
-    encrypted.map_err(|_| AskError::Secure("SSL routines::wrong version number".to_owned()))
+    let encrypted = match authorities {
+        None => encrypt_unverified(stream, &url.host).await,
+        Some(authorities) => encrypt_trusting(stream, &url.host, authorities).await,
+    };
+    encrypted.map_err(|error| match error.to_string() {
+        text if text.contains("invalid peer certificate") => AskError::Unknown,
+        _ => AskError::Secure("SSL routines::wrong version number".to_owned()),
+    })
 }
 
 /// Asks a program of the cluster.
@@ -159,7 +172,7 @@ pub(in super::super) async fn ask(
     asked: (Method, HeaderMap, Bytes),
     agent: &str,
 ) -> Result<HttpReply, AskError> {
-    send(open(nic, url).await?, url, asked, agent).await
+    send(open(nic, url, None).await?, url, asked, agent).await
 }
 
 /// Sends a request over a connection to a place.

@@ -13,8 +13,7 @@ use super::shell::{Shell, Streams};
 use crate::nic::Nic;
 
 pub(crate) use http::{AskError, HttpReply, exchange};
-pub(super) use http::{Url, ask};
-use http::{open, send};
+pub(super) use http::{Url, ask, open, send};
 pub(super) use httpd::page;
 
 /// Their names.

@@ -94,6 +94,10 @@ impl Shell {
                 let values = names.iter().map(|name| format!("{name}."));
                 (asked.trim_end_matches('.').to_owned(), values.collect())
             }
+            "CNAME" => match self.nic().alias_of(&asked) {
+                Some((name, other)) => (name, vec![format!("{other}.")]),
+                None => (String::new(), Vec::new()),
+            },
             "A" | "ANY" => self.looked_up(&asked).unwrap_or_default(),
             _ => (String::new(), Vec::new()),
         };

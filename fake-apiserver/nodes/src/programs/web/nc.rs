@@ -1,20 +1,25 @@
-//! `nc`: a plain connection, or a listener.
+//! `nc`: a plain connection, or a listener; `-u` for datagrams.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::super::pipe::Output;
 use super::super::shell::{Shell, Streams};
 use super::wget::reason;
 use super::{Arguments, complain};
-use crate::nic::DialError;
+use crate::nic::{DialError, Socket};
 
 const BUFFER_BYTES: usize = 16 << 10;
 
 impl Shell {
     pub(super) async fn nc(&mut self, arguments: &[String], streams: &Streams) -> i32 {
         let read = Arguments::read(arguments, "wpeqsi", &[]);
+        if read.has(&["u"]) {
+            return self.nc_datagrams(&read, streams).await;
+        }
         if read.has(&["l"]) {
             return self.nc_listen(&read, streams).await;
         }
@@ -58,6 +63,58 @@ impl Shell {
         }
         carry(stream, (&streams.input, &streams.out), patience).await;
         0
+    }
+
+    /// `nc -u`: datagrams from the input to a peer and back.
+    async fn nc_datagrams(&mut self, read: &Arguments<'_>, streams: &Streams) -> i32 {
+        let nic = self.nic();
+        let patience = read.seconds(&["w"]);
+        let own = read.value(&["p"]);
+        let is_listener = read.has(&["l"]);
+        let (host, port) = match (is_listener, read.operands.as_slice()) {
+            (true, operands) => match operands.last().copied().or(own) {
+                Some(port) => ("", port),
+                None => return complain(streams, "nc: missing port", 1),
+            },
+            (false, [host, port]) => (*host, *port),
+            (false, _) => return complain(streams, "nc: missing hostname and port", 1),
+        };
+        let Ok(number) = port.parse::<u16>() else {
+            return complain(streams, &format!("nc: port number invalid: {port}"), 1);
+        };
+        let bound = if is_listener {
+            Some(number)
+        } else {
+            own.and_then(|own| own.parse().ok())
+        };
+        let Some(socket) = nic.socket(bound) else {
+            return complain(streams, "nc: bind: Address in use", 1);
+        };
+        if is_listener {
+            return converse(socket, None, streams, patience).await;
+        }
+        let to = match nic.target(host) {
+            Ok(target) => SocketAddr::new(target, number),
+            Err(DialError::Name(_)) => {
+                let text = format!("nc: getaddrinfo for host \"{host}\" port {port}: Name does not resolve");
+                return complain(streams, &text, 1);
+            }
+            // A host outside of the cluster is there, and has nothing to say.
+            Err(_) => return 0,
+        };
+        let (scans, tells) = (read.has(&["z"]), read.has(&["v"]));
+        // A refusal is the only thing that datagrams can say of a port.
+        if (scans || tells) && socket.send(to, Bytes::from_static(b"X")).await.is_err() {
+            return 1;
+        }
+        if tells {
+            let line = format!("Connection to {host} {port} port [udp/*] succeeded!\n");
+            streams.err.write(line.as_bytes());
+        }
+        if scans {
+            return 0;
+        }
+        converse(socket, Some(to), streams, patience).await
     }
 
     async fn nc_listen(&mut self, read: &Arguments<'_>, streams: &Streams) -> i32 {
@@ -117,6 +174,39 @@ impl Shell {
         tokio::select! {
             ((), ()) = async { tokio::join!(run, send) } => {}
             () = async { receive.await; std::future::pending().await } => {}
+        }
+    }
+}
+
+/// Connects input and output with datagrams to a peer; without one, with those of whoever sends the first.
+async fn converse(
+    mut socket: Socket,
+    mut peer: Option<SocketAddr>,
+    streams: &Streams,
+    patience: Option<Duration>,
+) -> i32 {
+    let mut has_input = true;
+    loop {
+        tokio::select! {
+            biased;
+            received = within(patience, socket.receive()) => match received {
+                Some(Some(datagram)) if peer.is_none_or(|peer| peer == datagram.from) => {
+                    peer = Some(datagram.from);
+                    streams.out.write(&datagram.payload);
+                }
+                Some(Some(_)) => {}
+                Some(None) => return 1,
+                None if has_input => {}
+                None => return 0,
+            },
+            piece = streams.input.next(), if has_input && peer.is_some() => match (piece, peer) {
+                (Some(piece), Some(peer)) => {
+                    if socket.send(peer, Bytes::from(piece)).await.is_err() {
+                        return 1;
+                    }
+                }
+                _ => has_input = false,
+            },
         }
     }
 }

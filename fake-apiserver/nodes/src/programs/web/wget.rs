@@ -156,6 +156,8 @@ fn failed(url: &Url, error: &AskError, streams: &Streams) -> i32 {
             complain(streams, &text, 1)
         }
         AskError::Broken(_) => complain(streams, "wget: error getting response", 1),
-        AskError::Secure(_) | AskError::Unknown => complain(streams, &format!("wget: {error}"), 1),
+        AskError::Secure(_) | AskError::Unknown | AskError::Authorities(_) => {
+            complain(streams, &format!("wget: {error}"), 1)
+        }
     }
 }
