@@ -7,12 +7,14 @@ mod text_commands;
 
 use std::fmt::Write as _;
 
+use regex::Regex;
+
 use self::edit_commands::{awk, basic_pattern, sed};
 use self::file_commands::{cat, dd, find, ls, mkdir, move_or_copy, rm, rmdir, touch};
 use self::system_commands::{hexdump, id, ip, mount, ps, stat, sysctl, uptime};
 use self::text_commands::{Options, base64, basename, cut, dirname, expr, sort, tr, uniq};
 use super::files::{FileError, resolve};
-use super::shell::{Shell, Streams};
+use super::shell::{Shell, Streams, compare};
 use super::tar::{self, tar};
 
 /// A command that is called.
@@ -29,7 +31,7 @@ pub(super) type Builtin = fn(&mut Call<'_>) -> i32;
 const TABLE: &[(&[&str], Builtin)] = &[
     (
         &[
-            "true", ":", "sync", "chmod", "chown", "ln", "set", "shift", "stty", "ulimit", "umask", "kill",
+            "true", ":", "sync", "chmod", "chown", "ln", "stty", "ulimit", "umask", "kill",
         ],
         |_| 0,
     ),
@@ -62,7 +64,7 @@ const TABLE: &[(&[&str], Builtin)] = &[
         call.print(&text)
     }),
     (&["cd"], cd),
-    (&["export"], export),
+    (&["export", "readonly", "declare", "typeset"], export),
     (&["unset"], |call| {
         for name in call.arguments {
             call.shell.env.remove(name);
@@ -177,34 +179,6 @@ pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
 /// Whether an unknown command is taken for a program that serves.
 pub(super) fn is_server(name: &str) -> bool {
     name.contains('/') || SERVERS.contains(&name)
-}
-
-/// Shell patterns: `*`, `?` and plain characters.
-pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // The usual two-pointer walk with one place to come back to.
-    let (mut p, mut t, mut star) = (0, 0, None);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(c) if *c == '?' || Some(c) == text.get(t) => {
-                p += 1;
-                t += 1;
-            }
-            _ => match star {
-                Some((at, from)) => {
-                    star = Some((at, from + 1));
-                    p = at + 1;
-                    t = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(p).all(|c| *c == '*')
 }
 
 impl Call<'_> {
@@ -429,36 +403,17 @@ fn holds(call: &Call<'_>, words: &[&str]) -> Option<bool> {
             return Some(if or { left || right } else { left && right });
         }
     }
-    let files = &call.shell.files;
     match words {
         [] => Some(false),
         ["!", rest @ ..] => holds(call, rest).map(|held| !held),
         [text] => Some(!text.is_empty()),
-        ["-z", text] => Some(text.is_empty()),
-        ["-n", text] => Some(!text.is_empty()),
-        ["-e" | "-L" | "-r" | "-w", path] => Some(files.exists(&call.path(path))),
-        ["-f", path] => Some(files.is_file(&call.path(path))),
-        ["-d", path] => Some(files.is_dir(&call.path(path))),
-        ["-x", path] => Some(files.exists(&call.path(path))),
-        ["-s", path] => Some(
-            files
-                .read(&call.path(path))
-                .is_ok_and(|content| !content.is_empty()),
-        ),
         [left, "=" | "==", right] => Some(left == right),
         [left, "!=", right] => Some(left != right),
         [left, operator, right] => {
             let (left, right): (i64, i64) = (left.trim().parse().ok()?, right.trim().parse().ok()?);
-            match *operator {
-                "-eq" => Some(left == right),
-                "-ne" => Some(left != right),
-                "-lt" => Some(left < right),
-                "-le" => Some(left <= right),
-                "-gt" => Some(left > right),
-                "-ge" => Some(left >= right),
-                _ => None,
-            }
+            compare(left, operator, right)
         }
+        [operator, text] => call.shell.unary(operator, text),
         _ => None,
     }
 }
@@ -498,17 +453,34 @@ fn grep(call: &mut Call<'_>) -> i32 {
     let fixed = call.flag('F').then(|| regex::escape(pattern));
     let whole = fixed.as_deref().unwrap_or(pattern);
     let pattern = basic_pattern(whole, fixed.is_some() || call.flag('E'), call.flag('x'));
+    let pattern = match pattern {
+        // In small and capital letters alike.
+        Some(pattern) if call.flag('i') => Regex::new(&format!("(?i){pattern}")).ok(),
+        pattern => pattern,
+    };
     let Some(pattern) = pattern else {
         return 2;
     };
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| pattern.is_match(line) != call.flag('v'))
+    let lines: Vec<(usize, &str)> = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| pattern.is_match(line) != call.flag('v'))
         .collect();
     if call.flag('c') {
         call.print(&format!("{}\n", lines.len()));
     } else if !call.flag('q') {
-        let found: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let mut found = String::new();
+        for (number, line) in &lines {
+            let number = match call.flag('n') {
+                true => format!("{number}:"),
+                false => String::new(),
+            };
+            if call.flag('o') {
+                let parts = pattern.find_iter(line).filter(|part| !part.is_empty());
+                found.extend(parts.map(|part| format!("{number}{}\n", part.as_str())));
+            } else {
+                found.push_str(&format!("{number}{line}\n"));
+            }
+        }
         call.print(&found);
     }
     i32::from(lines.is_empty())

@@ -1,7 +1,7 @@
 //! The programs of containers: programs that serve until they are stopped, scripted ones, and a small shell.
 //!
 //! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
-//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files, [`cgroup`] those that tell of its limits, and [`pipe`] its
+//! [`pattern`], [`arith`], [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files, [`cgroup`] those that tell of its limits, and [`pipe`] its
 //! input and output; [`web`] are the commands that use the network; [`image_program`] has the programs of images that are known by name, [`agnhost`] that of Kubernetes' tests; [`native`] are programs in Rust, a user's own among them; [`outside`] those that run elsewhere; [`session`] is a client's command in a
 //! container, or its attachment to a running program.
 
@@ -15,6 +15,7 @@ mod image_program;
 mod native;
 mod outside;
 mod parse;
+mod pattern;
 mod pipe;
 mod process;
 mod script;

@@ -2,7 +2,12 @@
 
 use lexer::Lexer;
 
+pub(super) use condition::Condition;
+pub(super) use parameter::{Change, ChangeKind};
+
+mod condition;
 mod lexer;
+mod parameter;
 
 /// How deep commands may be nested.
 const DEPTH_MAX: usize = 64;
@@ -46,6 +51,7 @@ pub(super) enum Node {
         word: Word,
         arms: Vec<(Vec<Word>, Node)>,
     },
+    Condition(Condition),
 }
 
 /// A redirection: which stream, how, where to.
@@ -63,6 +69,10 @@ pub(super) enum RedirectKind {
     Read,
     /// `2>&1`
     Duplicate,
+    /// `&>`: both outputs.
+    Both,
+    /// A here-document: the target is the text itself.
+    Here,
 }
 
 /// A word before expansion.
@@ -73,14 +83,15 @@ pub(super) struct Word(pub Vec<Part>);
 pub(super) enum Part {
     /// Text that is never split; whether it was quoted.
     Text(String, bool),
-    /// A variable, with `${name:-word}` or `${name-word}`; whether it was quoted.
-    Variable {
+    /// A parameter, and what is made of its value; whether it was quoted.
+    Parameter {
         name: String,
-        default: Option<Box<Word>>,
+        change: Option<Box<Change>>,
         quoted: bool,
     },
     Command(Box<Node>, bool),
-    Arithmetic(String),
+    /// An expression, whose own expansions come first.
+    Arithmetic(Word),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -192,12 +203,17 @@ impl Parser {
         }
     }
 
-    /// Commands up to one of the words `ends`, a closing bracket or the end.
-    fn list(&mut self, ends: &[&str]) -> Result<Node, SyntaxError> {
+    fn deeper(&mut self) -> Result<(), SyntaxError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return error("too deeply nested");
         }
+        Ok(())
+    }
+
+    /// Commands up to one of the words `ends`, a closing bracket or the end.
+    fn list(&mut self, ends: &[&str]) -> Result<Node, SyntaxError> {
+        self.deeper()?;
         let mut nodes = Vec::new();
         loop {
             self.skip_separators();
@@ -320,6 +336,7 @@ impl Parser {
             Some("for") => self.a_for(),
             Some("if") => self.an_if(),
             Some("case") => self.a_case(),
+            Some("[[") => self.condition().map(Node::Condition),
             _ => self.simple(),
         }
     }
@@ -343,9 +360,15 @@ impl Parser {
             return error("bad for loop variable");
         };
         self.at += 1;
-        let mut words = Vec::new();
+        // Without words a loop goes over the arguments.
+        let mut words = vec![Word(vec![Part::Parameter {
+            name: "@".to_owned(),
+            change: None,
+            quoted: true,
+        }])];
         if self.keyword() == Some("in") {
             self.at += 1;
+            words.clear();
             while let Some(Token::Word(word)) = self.peek() {
                 words.push(word.clone());
                 self.at += 1;
@@ -474,6 +497,12 @@ mod tests {
     #[case("&& true")]
     #[case("echo $(true")]
     #[case("(true")]
+    #[case("[[ a == ]]")]
+    #[case("[[ a")]
+    #[case("[[ ( a ]]")]
+    #[case("cat <<E\nx")]
+    #[case("echo ${x!}")]
+    #[case("echo ${}")]
     fn what_is_refused(#[case] script: &str) {
         assert!(parse(script).is_err());
     }
@@ -482,6 +511,9 @@ mod tests {
     fn nesting_has_a_limit() {
         assert!(parse(&"(".repeat(10_000)).is_err());
         assert!(parse(&"$(".repeat(10_000)).is_err());
+        assert!(parse(&format!("[[ {} a ]]", "! ".repeat(10_000))).is_err());
+        assert!(parse(&format!("[[ {} a ]]", "( ".repeat(10_000))).is_err());
+        assert!(parse(&"${x:-".repeat(10_000)).is_err());
         assert!(parse(&format!("{}true{}", "(".repeat(20), ")".repeat(20))).is_ok());
     }
 }

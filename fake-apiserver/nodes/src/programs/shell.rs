@@ -14,14 +14,21 @@ use tokio::time::Instant;
 use super::builtins::{self, Call};
 use super::files::{Files, resolve};
 use super::parse::{Node, Redirect, Word, parse};
+use super::pattern::Pattern;
 use super::pipe::Output;
 use super::process::Run;
 use super::{agnhost, web};
 use idle::{duration, is_true, pure_sleep};
 
+mod condition;
 mod expansion;
 mod idle;
 mod input;
+mod parameters;
+mod settings;
+
+pub(super) use condition::compare;
+use settings::Options;
 
 /// How many commands run before some time must pass, and how much then does: a loop without a sleep must not stop the
 /// simulation's clock.
@@ -88,6 +95,17 @@ pub(super) struct Shell {
     /// The first process of a container ignores signals it has not asked for.
     is_init: bool,
     functions: BTreeMap<String, Arc<Node>>,
+    /// `$1` and the following ones.
+    arguments: Vec<String>,
+    options: Options,
+    /// The former values of variables that are local to the functions under way.
+    locals: Vec<Vec<(String, Option<String>)>>,
+    /// How many conditions are under way: a command that fails in one of them ends no script.
+    checked: u32,
+    /// The exit code of the last command whose output became part of a word.
+    substituted: Option<i32>,
+    /// Why the words of the next command cannot be expanded.
+    failure: Option<String>,
     depth: u32,
     jobs: JoinSet<()>,
     steps: u32,
@@ -143,6 +161,12 @@ impl Shell {
             term_seen: false,
             is_init,
             functions: BTreeMap::new(),
+            arguments: Vec::new(),
+            options: Options::default(),
+            locals: Vec::new(),
+            checked: 0,
+            substituted: None,
+            failure: None,
             depth: 0,
             jobs: JoinSet::new(),
             steps: 0,
@@ -156,6 +180,11 @@ impl Shell {
             self.name.clone_from(first);
         }
         Box::pin(self.command(argv, streams)).await;
+        self.status
+    }
+
+    /// Carries out the trap of the script's end.
+    async fn end(&mut self, streams: &Streams) {
         if let Some(script) = self.exit_trap.take() {
             let status = self.status;
             Box::pin(self.script(&script, streams)).await;
@@ -163,7 +192,6 @@ impl Shell {
                 self.status = status;
             }
         }
-        self.status
     }
 
     async fn script(&mut self, text: &str, streams: &Streams) -> Flow {
@@ -179,77 +207,116 @@ impl Shell {
 
     fn run<'a>(&'a mut self, node: &'a Node, streams: &'a Streams) -> BoxFuture<'a, Flow> {
         async move {
-            match node {
-                Node::Sequence(nodes) => {
-                    for node in nodes {
-                        let flow = self.run(node, streams).await;
-                        if flow != Flow::Next {
-                            return flow;
-                        }
-                    }
-                    Flow::Next
-                }
-                Node::And(left, right) => {
-                    let flow = self.run(left, streams).await;
-                    if flow != Flow::Next || self.status != 0 {
-                        return flow;
-                    }
-                    self.run(right, streams).await
-                }
-                Node::Or(left, right) => {
-                    let flow = self.run(left, streams).await;
-                    if flow != Flow::Next || self.status == 0 {
-                        return flow;
-                    }
-                    self.run(right, streams).await
-                }
-                Node::Not(inner) => {
-                    let flow = self.run(inner, streams).await;
-                    self.status = i32::from(self.status == 0);
-                    flow
-                }
-                Node::Pipe(parts) => self.pipe(parts, streams).await,
-                Node::Subshell(body) => {
-                    let (env, cwd) = (self.env.clone(), self.cwd.clone());
-                    self.run(body, streams).await;
-                    (self.env, self.cwd) = (env, cwd);
-                    Flow::Next
-                }
-                Node::Background(body) => self.background(body, streams),
-                Node::Function { name, body } => {
-                    self.functions.insert(name.clone(), Arc::new(Node::clone(body)));
-                    self.status = 0;
-                    Flow::Next
-                }
-                Node::Loop {
-                    until,
-                    condition,
-                    body,
-                } => self.a_loop(*until, condition, body, streams).await,
-                Node::For { name, words, body } => self.a_for(name, words, body, streams).await,
-                Node::If { arms, otherwise } => self.an_if(arms, otherwise.as_deref(), streams).await,
-                Node::Case { word, arms } => self.a_case(word, arms, streams).await,
-                Node::Redirected(inner, redirects) => {
-                    let Some(redirected) = self.redirect(redirects, streams).await else {
-                        return Flow::Next;
-                    };
-                    let flow = self.run(inner, &redirected.streams).await;
-                    redirected.finish(self, streams);
-                    flow
-                }
-                Node::Simple {
-                    assignments,
-                    words,
-                    redirects,
-                } => self.simple(assignments, words, redirects, streams).await,
+            let flow = self.run_node(node, streams).await;
+            let may_fail = matches!(
+                node,
+                Node::Simple { .. } | Node::Pipe(_) | Node::Subshell(_) | Node::Condition(_)
+            );
+            let ends = self.options.exits_on_error && self.checked == 0 && self.status != 0;
+            if may_fail && ends && flow == Flow::Next {
+                return Flow::Exit;
             }
+            flow
         }
         .boxed()
     }
 
+    /// Runs what a condition is made of: if it fails, the script goes on.
+    async fn run_checked(&mut self, node: &Node, streams: &Streams) -> Flow {
+        self.checked += 1;
+        let flow = self.run(node, streams).await;
+        self.checked = self.checked.saturating_sub(1);
+        flow
+    }
+
+    async fn run_node(&mut self, node: &Node, streams: &Streams) -> Flow {
+        match node {
+            Node::Sequence(nodes) => {
+                for node in nodes {
+                    let flow = self.run(node, streams).await;
+                    if flow != Flow::Next {
+                        return flow;
+                    }
+                }
+                Flow::Next
+            }
+            Node::And(left, right) => {
+                let flow = self.run_checked(left, streams).await;
+                if flow != Flow::Next || self.status != 0 {
+                    return flow;
+                }
+                self.run(right, streams).await
+            }
+            Node::Or(left, right) => {
+                let flow = self.run_checked(left, streams).await;
+                if flow != Flow::Next || self.status == 0 {
+                    return flow;
+                }
+                self.run(right, streams).await
+            }
+            Node::Not(inner) => {
+                let flow = self.run_checked(inner, streams).await;
+                self.status = i32::from(self.status == 0);
+                flow
+            }
+            Node::Pipe(parts) => self.pipe(parts, streams).await,
+            Node::Subshell(body) => {
+                let saved = self.save();
+                self.run(body, streams).await;
+                self.restore(saved);
+                Flow::Next
+            }
+            Node::Condition(condition) => {
+                self.status = match self.holds(condition, streams).await {
+                    Some(true) => 0,
+                    Some(false) => 1,
+                    None => 2,
+                };
+                self.failed(streams)
+            }
+            Node::Background(body) => self.background(body, streams),
+            Node::Function { name, body } => {
+                self.functions.insert(name.clone(), Arc::new(Node::clone(body)));
+                self.status = 0;
+                Flow::Next
+            }
+            Node::Loop {
+                until,
+                condition,
+                body,
+            } => self.a_loop(*until, condition, body, streams).await,
+            Node::For { name, words, body } => self.a_for(name, words, body, streams).await,
+            Node::If { arms, otherwise } => self.an_if(arms, otherwise.as_deref(), streams).await,
+            Node::Case { word, arms } => self.a_case(word, arms, streams).await,
+            Node::Redirected(inner, redirects) => {
+                let Some(redirected) = self.redirect(redirects, streams).await else {
+                    return Flow::Next;
+                };
+                let flow = self.run(inner, &redirected.streams).await;
+                redirected.finish(self, streams);
+                flow
+            }
+            Node::Simple {
+                assignments,
+                words,
+                redirects,
+            } => self.simple(assignments, words, redirects, streams).await,
+        }
+    }
+
+    /// Ends the script if the words of a command could not be expanded.
+    fn failed(&mut self, streams: &Streams) -> Flow {
+        let Some(why) = self.failure.take() else {
+            return Flow::Next;
+        };
+        streams.err.write(format!("{}: {why}\n", self.name).as_bytes());
+        self.status = 2;
+        Flow::Exit
+    }
+
     async fn pipe(&mut self, parts: &[Node], streams: &Streams) -> Flow {
         let mut input = streams.input.clone();
-        let (env, cwd) = (self.env.clone(), self.cwd.clone());
+        let mut status = 0;
         for (index, part) in parts.iter().enumerate() {
             let last = index + 1 == parts.len();
             let out = if last {
@@ -263,12 +330,20 @@ impl Shell {
                 input: std::mem::take(&mut input),
                 prompts: false,
             };
+            // Each part has a shell of its own.
+            let saved = self.save();
             self.run(part, &inner).await;
+            self.restore(saved);
             if !last {
                 input = Output::holding(out.take());
             }
+            if self.status != 0 {
+                status = self.status;
+            }
         }
-        (self.env, self.cwd) = (env, cwd);
+        if self.options.pipes_fail {
+            self.status = status;
+        }
         Flow::Next
     }
 
@@ -282,7 +357,7 @@ impl Shell {
             term,
             false,
         );
-        child.cwd.clone_from(&self.cwd);
+        child.restore(self.save());
         child.run.clone_from(&self.run);
         let (body, streams) = (body.clone(), streams.clone());
         self.jobs.spawn(async move {
@@ -301,7 +376,7 @@ impl Shell {
             return self.idle(pause, streams).await;
         }
         loop {
-            let flow = self.run(condition, streams).await;
+            let flow = self.run_checked(condition, streams).await;
             if flow != Flow::Next {
                 return flow;
             }
@@ -335,7 +410,12 @@ impl Shell {
     }
 
     async fn a_for(&mut self, name: &str, words: &[Word], body: &Node, streams: &Streams) -> Flow {
-        for value in self.expand_all(words, streams).await {
+        let values = self.expand_all(words, streams).await;
+        let flow = self.failed(streams);
+        if flow != Flow::Next {
+            return flow;
+        }
+        for value in values {
             self.env.insert(name.to_owned(), value);
             match self.run(body, streams).await {
                 Flow::Next | Flow::Continue => {}
@@ -348,7 +428,7 @@ impl Shell {
 
     async fn an_if(&mut self, arms: &[(Node, Node)], otherwise: Option<&Node>, streams: &Streams) -> Flow {
         for (condition, body) in arms {
-            let flow = self.run(condition, streams).await;
+            let flow = self.run_checked(condition, streams).await;
             if flow != Flow::Next {
                 return flow;
             }
@@ -367,8 +447,8 @@ impl Shell {
         let value = self.expand_one(word, streams).await;
         for (patterns, body) in arms {
             for pattern in patterns {
-                let pattern = self.expand_one(pattern, streams).await;
-                if builtins::matches_pattern(&pattern, &value) {
+                let pattern = self.expand_pattern(pattern, streams).await;
+                if Pattern::new(&pattern).matches(&value) {
                     return self.run(body, streams).await;
                 }
             }
@@ -391,26 +471,41 @@ impl Shell {
             }
             (self.steps, self.since) = (0, Instant::now());
         }
+        self.substituted = None;
         let argv = self.expand_all(words, streams).await;
         let mut values = BTreeMap::new();
         for (name, word) in assignments {
             values.insert(name.clone(), self.expand_one(word, streams).await);
         }
+        let flow = self.failed(streams);
+        if flow != Flow::Next {
+            return flow;
+        }
+        if self.options.shows_commands {
+            self.show(&argv, &values, streams);
+        }
         if argv.is_empty() {
             self.env.append(&mut values);
-            self.status = 0;
+            self.status = self.substituted.unwrap_or(0);
         }
         let Some(redirected) = self.redirect(redirects, streams).await else {
             return self.signals(streams).await;
         };
         let mut flow = Flow::Next;
         if !argv.is_empty() {
-            let before = (!values.is_empty()).then(|| self.env.clone());
+            let names = values.keys();
+            let before: Vec<(String, Option<String>)> = names
+                .map(|name| (name.clone(), self.env.get(name).cloned()))
+                .collect();
             let exports = matches!(argv.first().map(String::as_str), Some("export" | "exec"));
             self.env.extend(values);
             flow = self.command(&argv, &redirected.streams).await;
-            if let Some(before) = before.filter(|_| !exports) {
-                self.env = before;
+            // A command's own variables go with it.
+            for (name, value) in before.into_iter().filter(|_| !exports) {
+                match value {
+                    Some(value) => _ = self.env.insert(name, value),
+                    None => _ = self.env.remove(&name),
+                }
             }
         }
         redirected.finish(self, streams);
@@ -427,9 +522,16 @@ impl Shell {
         };
         let first = arguments.first().map(String::as_str).unwrap_or_default();
         if let Some(body) = self.functions.get(name).cloned() {
-            return self.function(&body, streams).await;
+            return Box::pin(self.function(&body, arguments, streams)).await;
         }
         match builtins::base_name(name) {
+            "set" => self.set(arguments, streams),
+            "shift" => self.shift(first),
+            "local" => self.local(arguments, streams),
+            "." | "source" => return Box::pin(self.source(arguments, streams)).await,
+            "command" if !first.is_empty() && !first.starts_with('-') => {
+                return Box::pin(self.command(arguments, streams)).await;
+            }
             "return" => {
                 self.status = first.parse().unwrap_or(self.status) & 0xff;
                 return Flow::Return;
@@ -490,20 +592,6 @@ impl Shell {
         Flow::Next
     }
 
-    async fn function(&mut self, body: &Node, streams: &Streams) -> Flow {
-        if self.depth >= CALLS_MAX {
-            streams
-                .err
-                .write(format!("{}: maximum function recursion depth exceeded\n", self.name).as_bytes());
-            self.status = 2;
-            return Flow::Exit;
-        }
-        self.depth += 1;
-        let flow = self.run(body, streams).await;
-        self.depth -= 1;
-        if flow == Flow::Return { Flow::Next } else { flow }
-    }
-
     /// A program that works until it is asked to end. As a child of a shell that is the first process it is not asked.
     async fn serve(&mut self) {
         if let Some(run) = &self.run {
@@ -525,43 +613,80 @@ impl Shell {
         self.status = TERMINATED;
     }
 
-    async fn nested_shell(&mut self, arguments: &[String], streams: &Streams) -> Flow {
-        let mut rest = arguments.iter();
-        let mut script = None;
-        while let Some(argument) = rest.next() {
-            if argument.starts_with('-') && argument.contains('c') {
-                script = rest.next().cloned();
-                break;
-            }
-            if !argument.starts_with(['-', '+']) {
-                let path = resolve(&self.cwd, argument);
-                match self.files.read(&path) {
-                    Ok(content) => script = Some(String::from_utf8_lossy(&content).into_owned()),
-                    Err(_) => {
-                        streams.err.write(
-                            format!(
-                                "{}: can't open '{argument}': No such file or directory\n",
-                                self.name
-                            )
-                            .as_bytes(),
-                        );
-                        self.status = 2;
-                        return Flow::Next;
-                    }
-                }
-                break;
+    /// Shows a command, as `set -x` does.
+    fn show(&self, argv: &[String], values: &BTreeMap<String, String>, streams: &Streams) {
+        let values = values.iter().map(|(name, value)| format!("{name}={value}"));
+        let words: Vec<String> = values.chain(argv.iter().cloned()).collect();
+        streams.err.write(format!("+ {}\n", words.join(" ")).as_bytes());
+    }
+
+    /// The text of a script in a file; the error is told.
+    fn script_in(&mut self, file: &str, streams: &Streams) -> Option<String> {
+        match self.files.read(&resolve(&self.cwd, file)) {
+            Ok(content) => Some(String::from_utf8_lossy(&content).into_owned()),
+            Err(_) => {
+                let text = format!("{}: can't open '{file}': No such file or directory\n", self.name);
+                streams.err.write(text.as_bytes());
+                self.status = 2;
+                None
             }
         }
-        let env = self.env.clone();
+    }
+
+    /// Runs a file's commands in this shell.
+    async fn source(&mut self, arguments: &[String], streams: &Streams) -> Flow {
+        let Some((file, rest)) = arguments.split_first() else {
+            self.status = 2;
+            return Flow::Next;
+        };
+        let Some(script) = self.script_in(file, streams) else {
+            return Flow::Exit;
+        };
+        let before = (!rest.is_empty()).then(|| std::mem::replace(&mut self.arguments, rest.to_vec()));
         self.status = 0;
-        match script {
-            Some(script) => {
-                Box::pin(self.script(&script, streams)).await;
+        let flow = self.script(&script, streams).await;
+        if let Some(before) = before {
+            self.arguments = before;
+        }
+        if flow == Flow::Return { Flow::Next } else { flow }
+    }
+
+    async fn nested_shell(&mut self, arguments: &[String], streams: &Streams) -> Flow {
+        let saved = self.save();
+        // A shell of its own has neither the functions nor the traps and options of this one.
+        self.functions.clear();
+        self.locals.clear();
+        (self.trap, self.exit_trap, self.checked) = (None, None, 0);
+        let mut options = Options::default();
+        // Whether the first word that is no option is the script.
+        let is_command = arguments
+            .iter()
+            .take_while(|text| text.starts_with(['-', '+']))
+            .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('c'));
+        let mut rest = options.read(arguments).unwrap_or_default().iter();
+        let first = rest.next();
+        let script = match first {
+            Some(script) if is_command => {
+                self.name = rest.next().cloned().unwrap_or_else(|| self.name.clone());
+                Some(script.clone())
             }
+            Some(file) => match self.script_in(file, streams) {
+                Some(script) => Some(script),
+                None => {
+                    self.restore(saved);
+                    return Flow::Next;
+                }
+            },
+            None => None,
+        };
+        (self.options, self.arguments, self.status) = (options, rest.cloned().collect(), 0);
+        match script {
+            Some(script) => _ = Box::pin(self.script(&script, streams)).await,
             // Without a script a shell reads its input.
             None => Box::pin(self.read_commands(streams)).await,
         }
-        self.env = env;
+        self.end(streams).await;
+        self.restore(saved);
         Flow::Next
     }
 
@@ -578,8 +703,10 @@ impl Shell {
             self.status = 1;
             return Flow::Next;
         };
+        let saved = self.save();
         let done = tokio::time::timeout(limit, Box::pin(self.command(command, streams))).await;
         if done.is_err() {
+            self.restore(saved);
             self.status = TERMINATED;
         }
         Flow::Next
@@ -617,21 +744,6 @@ impl Shell {
     /// Runs something beside the shell, for as long as the shell runs.
     pub(super) fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.jobs.spawn(work);
-    }
-
-    fn set_trap(&mut self, arguments: &[String]) {
-        self.status = 0;
-        let Some((action, signals)) = arguments.split_first() else {
-            return;
-        };
-        for signal in signals {
-            let action = Some(action).filter(|action| *action != "-").cloned();
-            match signal.trim_start_matches("SIG") {
-                "TERM" | "15" => self.trap = action,
-                "EXIT" | "0" => self.exit_trap = action,
-                _ => {}
-            }
-        }
     }
 
     /// Waits until the process is asked to end, for the first time.

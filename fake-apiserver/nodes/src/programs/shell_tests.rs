@@ -155,6 +155,161 @@ fn clock() -> SharedClock {
     0,
     "      2 b\nc\nc\nYg\npi\nCg\n==\n"
 )]
+#[case(
+    "printf 'ab1cd22\\nAB3\\n' > /f; grep -o '[0-9]*' /f; grep -in ab3 /f; grep -no 'b.' /f",
+    0,
+    "1\n22\n3\n2:AB3\n1:b1\n"
+)]
+// Conditions in double brackets.
+#[case("touch /tmp/x; if [[ -r /tmp/x ]]\nthen\n echo yes\nfi", 0, "yes\n")]
+#[case(
+    "x='a b'; [[ $x == a* && -n $x ]] && echo yes; [[ $x == 'a*' ]] || echo no",
+    0,
+    "yes\nno\n"
+)]
+#[case("[[ ! ( a = b || 2 -gt 10 ) && abc < abd ]] && echo yes", 0, "yes\n")]
+#[case(
+    "[[ v1.36 =~ ^v([0-9]+|x)\\.36$ ]] && echo yes; [[ x =~ ^(a|b)$ ]]; echo $?",
+    0,
+    "yes\n1\n"
+)]
+#[case(
+    "[[ $nothing ]]; echo $?; [[ -z $nothing && 1+1 -eq 2 ]]; echo $?",
+    0,
+    "1\n0\n"
+)]
+// Arguments.
+#[case(
+    "f() { echo $# $1 \"$2\"; shift; echo $1; }; f a 'b  c'",
+    0,
+    "2 a b  c\nb c\n"
+)]
+#[case(
+    "set -- a 'b c'; for x in \"$@\"; do echo \"<$x>\"; done; for x in $@; do echo $x; done",
+    0,
+    "<a>\n<b c>\na\nb\nc\n"
+)]
+#[case(
+    "set -- a b; for x; do echo $x; done; shift 3; echo $? $#; f() { for x in \"$@\"; do echo $x; done; }; f",
+    0,
+    "a\nb\n1 2\n"
+)]
+#[case("sh -c 'echo $0 $1 $#' name a b; echo $#", 0, "name a 2\n0\n")]
+#[case(
+    "printf 'echo $1-$2\\nX=1\\n' > /s; sh /s a b; . /s c; echo $X; sh /none",
+    2,
+    "a-b\nc-\n1\nsh: can't open '/none': No such file or directory\n"
+)]
+#[case(
+    "x=1; f() { local x=2 y=3; echo $x$y; x=4; }; f; echo $x$y; local z",
+    1,
+    "23\n1\nsh: local: not in a function\n"
+)]
+// Expansions.
+#[case(
+    "x=/a/b.tar.gz; echo ${x##*/} ${x#*/} ${x%.*} ${x%%.*} ${#x}",
+    0,
+    "b.tar.gz a/b.tar.gz /a/b.tar /a/b 11\n"
+)]
+#[case(
+    "x=a.b.c; echo ${x/./-} ${x//./-} ${x:2} ${x:2:1} ${x: -1} ${x//[.]}",
+    0,
+    "a-b.c a-b-c b.c b c abc\n"
+)]
+#[case(
+    "echo ${x:-a b} ${x-c} ${y:=d} $y ${y:+e} ${x:+f}; x=; echo ${x-g}${x:-h} ${x+i}",
+    0,
+    "a b c d d e\nh i\n"
+)]
+#[case(
+    "x=1; echo \"${x:+it's \\\"}\"; echo ${z:?not there}; echo never",
+    2,
+    "it's \"\nsh: z: not there\n"
+)]
+#[case(
+    "i=1; echo $((i++ + ${i} * 0x10)) $i $((i += 2, i > 3 ? 10 : 20)); set -- 7; echo $(($1 % 4))",
+    0,
+    "17 2 10\n3\n"
+)]
+#[case("echo $'a\\tb' ~ ~/x '~'; echo \"a$\" $-", 0, "a\tb /root /root/x ~\na$\n")]
+#[case(
+    "IFS=:; x=a:b::c; for y in $x; do echo \"<$y>\"; done; echo d:e | { IFS=: read -r p q; echo $q $p; }",
+    0,
+    "<a>\n<b>\n<>\n<c>\ne d\n"
+)]
+#[case(
+    "printf '  a b\\n' | while IFS= read -r line; do echo \"<$line>\"; done",
+    0,
+    "<  a b>\n"
+)]
+#[case(
+    "echo $(exit 3); x=$(exit 4); echo $?; cd /; y=$(cd /tmp; pwd); pwd; echo $y",
+    0,
+    "\n4\n/\n/tmp\n"
+)]
+// Names of files.
+#[case(
+    "mkdir -p /d/e; touch /d/a.txt /d/b.txt /d/.c.txt /d/e/f; cd /d; echo *.txt [ab].t?t .*.txt */f /d/* no*; echo '*' \"*\" \\*",
+    0,
+    "a.txt b.txt a.txt b.txt .c.txt e/f /d/a.txt /d/b.txt /d/e no*\n* * *\n"
+)]
+#[case(
+    "mkdir /d; touch /d/a /d/b; x='/d/*'; for f in $x; do echo $f; done; echo \"$x\"; rm /d/*; ls /d",
+    0,
+    "/d/a\n/d/b\n/d/*\n"
+)]
+#[case(
+    "case '*' in '*') echo star;; *) echo other;; esac; case ab in [a-c]?) echo set;; esac",
+    0,
+    "star\nset\n"
+)]
+// Here-documents.
+#[case(
+    "x=1; cat <<EOF\na $x \"$(echo b)\"\n\\$x\nEOF\necho c",
+    0,
+    "a 1 \"b\"\n$x\nc\n"
+)]
+#[case(
+    "cat <<'EOF' | tr a b\n$x a\nEOF\ncat <<-END\n\t\tindented\n\tEND",
+    0,
+    "$x b\nindented\n"
+)]
+#[case(
+    "while read -r a b; do echo $b $a; done <<E\n1 2\n3 4\nE\ncat <<< \"x $((1+1))\"",
+    0,
+    "2 1\n4 3\nx 2\n"
+)]
+#[case("cat <<A - <<B\na\nA\nb\nB", 0, "b\n")]
+// Options.
+#[case(
+    "set -e; false || true; if false; then :; fi; ! true; echo on; false; echo never",
+    1,
+    "on\n"
+)]
+#[case("set -e; x=$(false); echo never", 1, "")]
+#[case(
+    "set -e; f() { false; echo in; }; if f; then echo yes; fi; f; echo never",
+    1,
+    "in\nyes\n"
+)]
+#[case(
+    "set -eu; echo ${x:-none}; echo $x; echo never",
+    2,
+    "none\nsh: x: parameter not set\n"
+)]
+#[case("false | true; echo $?; set -o pipefail; false | true; echo $?", 0, "0\n1\n")]
+#[case(
+    "sh -ec 'false; echo never'; echo $?; sh -c 'false; echo on' -e",
+    0,
+    "1\non\n"
+)]
+#[case("set -x; x='a b'; echo $x", 0, "+ x=a b\n+ echo a b\na b\n")]
+#[case(
+    "ls /none &> /tmp/out; wc -l < /tmp/out; command echo a; (x=1; cd /tmp; set -- b; f() { :; }); pwd; echo $x$#",
+    0,
+    "1\na\n/\n0\n"
+)]
+#[case("sh -c \"trap 'echo bye' EXIT; exit 3\"; echo $?", 0, "bye\n3\n")]
 #[case("seq 3 | tee /tmp/x >/dev/null; head -n 1 /tmp/x", 0, "1\n")]
 #[tokio::test(start_paused = true)]
 async fn scripts(#[case] script: &str, #[case] code: i32, #[case] output: &str) {

@@ -1,6 +1,7 @@
 //! The commands that read, list, copy and remove files.
 
-use super::{Call, base_name, matches_pattern};
+use super::super::pattern::Pattern;
+use super::{Call, base_name};
 use crate::programs::files::{FileError, resolve};
 
 pub(super) fn cat(call: &mut Call<'_>) -> i32 {
@@ -97,7 +98,7 @@ pub(super) fn rm(call: &mut Call<'_>) -> i32 {
             let pattern = base_name(operand);
             targets = names
                 .iter()
-                .filter(|name| matches_pattern(pattern, name))
+                .filter(|name| Pattern::new(pattern).matches(name))
                 .map(|name| resolve(&folder, name))
                 .collect();
         }

@@ -3,12 +3,27 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::{Part, RedirectKind, SyntaxError, Token, Word, error, literal, parse_nested};
+use super::{
+    DEPTH_MAX, Part, RedirectKind, SyntaxError, Token, Word, error, literal, parameter, parse_nested,
+};
 
 /// Cuts a script into words and operators.
 pub(super) struct Lexer<'a> {
     chars: Peekable<Chars<'a>>,
     depth: usize,
+    /// The here-documents that begin at the end of the line.
+    awaited: Vec<HereDocument>,
+}
+
+/// A here-document whose text has not come yet.
+struct HereDocument {
+    /// The place of its text among the tokens.
+    at: usize,
+    end: String,
+    /// Whether tabs at the beginning of lines are left out.
+    strips: bool,
+    /// Whether nothing in it is expanded.
+    is_literal: bool,
 }
 
 const OPERATORS: [&str; 10] = ["&&", "||", ";;", ";", "&", "|", "(", ")", "{", "}"];
@@ -19,6 +34,7 @@ impl<'a> Lexer<'a> {
         Self {
             chars: text.chars().peekable(),
             depth,
+            awaited: Vec::new(),
         }
     }
 
@@ -26,12 +42,21 @@ impl<'a> Lexer<'a> {
         let mut out = Vec::new();
         loop {
             let Some(&c) = self.chars.peek() else {
-                return Ok(out);
+                return match self.awaited.first() {
+                    Some(document) => error(format!("unterminated here-document (\"{}\")", document.end)),
+                    None => Ok(out),
+                };
             };
             match c {
                 '\n' => {
                     self.chars.next();
                     out.push(Token::Newline);
+                    self.here_documents(&mut out)?;
+                }
+                '&' if self.chars.clone().nth(1) == Some('>') => {
+                    self.chars.next();
+                    self.chars.next();
+                    out.push(Token::Redirect(1, RedirectKind::Both));
                 }
                 c if c.is_whitespace() => {
                     self.chars.next();
@@ -39,7 +64,7 @@ impl<'a> Lexer<'a> {
                 '#' => while self.chars.next_if(|c| *c != '\n').is_some() {},
                 '>' | '<' => {
                     let stream = u8::from(c == '>');
-                    out.push(self.redirect(stream)?);
+                    self.redirect(stream, &mut out)?;
                 }
                 ';' | '&' | '|' | '(' | ')' => out.push(Token::Operator(self.operator())),
                 _ => {
@@ -50,7 +75,7 @@ impl<'a> Lexer<'a> {
                         _ => None,
                     });
                     match (stream, self.chars.peek()) {
-                        (Some(stream), Some('>')) => out.push(self.redirect(stream)?),
+                        (Some(stream), Some('>')) => self.redirect(stream, &mut out)?,
                         _ => out.push(match literal(&word) {
                             Some("{") => Token::Operator("{"),
                             Some("}") => Token::Operator("}"),
@@ -79,17 +104,127 @@ impl<'a> Lexer<'a> {
             .unwrap_or(";")
     }
 
-    fn redirect(&mut self, stream: u8) -> Result<Token, SyntaxError> {
+    fn redirect(&mut self, stream: u8, out: &mut Vec<Token>) -> Result<(), SyntaxError> {
         let kind = match self.chars.next() {
+            Some('<') if self.chars.next_if_eq(&'<').is_some() => return self.here(out),
             Some('<') => RedirectKind::Read,
             _ if self.chars.next_if_eq(&'>').is_some() => RedirectKind::Append,
             _ if self.chars.next_if_eq(&'&').is_some() => RedirectKind::Duplicate,
             _ => RedirectKind::Write,
         };
-        if kind == RedirectKind::Read && self.chars.peek() == Some(&'<') {
-            return error("here-documents are not supported");
+        out.push(Token::Redirect(stream, kind));
+        Ok(())
+    }
+
+    /// `<<` with the word behind it, or `<<<`.
+    fn here(&mut self, out: &mut Vec<Token>) -> Result<(), SyntaxError> {
+        let is_string = self.chars.next_if_eq(&'<').is_some();
+        let strips = !is_string && self.chars.next_if_eq(&'-').is_some();
+        while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+        let mut word = self.word()?;
+        if word.0.is_empty() {
+            return error("missing word behind \"<<\"");
         }
-        Ok(Token::Redirect(stream, kind))
+        out.push(Token::Redirect(0, RedirectKind::Here));
+        if is_string {
+            word.0.push(Part::Text("\n".to_owned(), true));
+        } else {
+            let texts = word.0.iter().map(|part| match part {
+                Part::Text(text, _) => text.as_str(),
+                _ => "",
+            });
+            self.awaited.push(HereDocument {
+                at: out.len(),
+                end: texts.collect(),
+                strips,
+                is_literal: word.0.iter().any(|part| matches!(part, Part::Text(_, true))),
+            });
+        }
+        out.push(Token::Word(word));
+        Ok(())
+    }
+
+    /// Reads the here-documents that begin here, and puts their texts where the tokens await them.
+    fn here_documents(&mut self, out: &mut [Token]) -> Result<(), SyntaxError> {
+        for document in std::mem::take(&mut self.awaited) {
+            let mut text = String::new();
+            loop {
+                if self.chars.peek().is_none() {
+                    return error(format!("unterminated here-document (\"{}\")", document.end));
+                }
+                let mut line = String::new();
+                while let Some(c) = self.chars.next_if(|c| *c != '\n') {
+                    line.push(c);
+                }
+                self.chars.next();
+                let line = if document.strips {
+                    line.trim_start_matches('\t')
+                } else {
+                    &line
+                };
+                if line == document.end {
+                    break;
+                }
+                text.push_str(line);
+                text.push('\n');
+            }
+            let word = if document.is_literal {
+                Word(vec![Part::Text(text, true)])
+            } else {
+                Lexer::new(&text, self.depth).here_text()?
+            };
+            if let Some(token) = out.get_mut(document.at) {
+                *token = Token::Word(word);
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole text as one word: as within double quotes, in which these are plain characters.
+    pub(super) fn here_text(mut self) -> Result<Word, SyntaxError> {
+        let mut word = Word(vec![Part::Text(String::new(), true)]);
+        self.quoted(&mut word, None)?;
+        Ok(word)
+    }
+
+    /// The whole text as one word, blanks included, as a word behind an operator in `${…}`. In quoted text single quotes are plain
+    /// characters.
+    pub(super) fn whole(mut self, is_quoted: bool) -> Result<Word, SyntaxError> {
+        if self.depth > DEPTH_MAX {
+            return error("too deeply nested");
+        }
+        let mut word = Word::default();
+        while let Some(c) = self.chars.next() {
+            match c {
+                '\'' if !is_quoted => self.single_quoted(&mut word)?,
+                '"' => self.double_quoted(&mut word)?,
+                '\\' => match self.chars.next() {
+                    Some(c) if is_quoted && !matches!(c, '"' | '\\' | '$' | '`' | '}') => {
+                        push_text(&mut word, '\\', true);
+                        push_text(&mut word, c, true);
+                    }
+                    Some(c) => word.0.push(Part::Text(c.to_string(), true)),
+                    None => {}
+                },
+                '$' => self.dollar(&mut word, is_quoted)?,
+                '`' => self.backquoted(&mut word, is_quoted)?,
+                c => push_text(&mut word, c, is_quoted),
+            }
+        }
+        Ok(word)
+    }
+
+    fn single_quoted(&mut self, word: &mut Word) -> Result<(), SyntaxError> {
+        let mut text = String::new();
+        loop {
+            match self.chars.next() {
+                Some('\'') => break,
+                Some(c) => text.push(c),
+                None => return error("unterminated quoted string"),
+            }
+        }
+        word.0.push(Part::Text(text, true));
+        Ok(())
     }
 
     fn word(&mut self) -> Result<Word, SyntaxError> {
@@ -100,17 +235,7 @@ impl<'a> Lexer<'a> {
             }
             self.chars.next();
             match c {
-                '\'' => {
-                    let mut text = String::new();
-                    loop {
-                        match self.chars.next() {
-                            Some('\'') => break,
-                            Some(c) => text.push(c),
-                            None => return error("unterminated quoted string"),
-                        }
-                    }
-                    word.0.push(Part::Text(text, true));
-                }
+                '\'' => self.single_quoted(&mut word)?,
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => match self.chars.next() {
                     Some('\n') | None => {}
@@ -126,11 +251,17 @@ impl<'a> Lexer<'a> {
 
     fn double_quoted(&mut self, word: &mut Word) -> Result<(), SyntaxError> {
         word.0.push(Part::Text(String::new(), true));
+        self.quoted(word, Some('"'))
+    }
+
+    /// Quoted text up to a character, or to the end.
+    fn quoted(&mut self, word: &mut Word, end: Option<char>) -> Result<(), SyntaxError> {
         loop {
             match self.chars.next() {
-                Some('"') => return Ok(()),
+                found if found == end => return Ok(()),
                 Some('\\') => match self.chars.next() {
-                    Some(c @ ('"' | '\\' | '$' | '`')) => push_text(word, c, true),
+                    Some(c @ ('\\' | '$' | '`')) => push_text(word, c, true),
+                    Some(c) if Some(c) == end => push_text(word, c, true),
                     Some('\n') => {}
                     Some(c) => {
                         push_text(word, '\\', true);
@@ -165,9 +296,10 @@ impl<'a> Lexer<'a> {
         match self.chars.peek() {
             Some('(') => {
                 self.chars.next();
-                let text = self.balanced('(', ')')?;
+                let text = self.balanced('(', ')', false)?;
                 if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
-                    word.0.push(Part::Arithmetic(inner.to_owned()));
+                    let inner = Lexer::new(inner, self.depth + 1).whole(true)?;
+                    word.0.push(Part::Arithmetic(inner));
                 } else {
                     let node = parse_nested(&text, self.depth + 1)?;
                     word.0.push(Part::Command(Box::new(node), quoted));
@@ -175,32 +307,14 @@ impl<'a> Lexer<'a> {
             }
             Some('{') => {
                 self.chars.next();
-                let text = self.balanced('{', '}')?;
-                let end = text
-                    .find(|c: char| !c.is_alphanumeric() && c != '_')
-                    .unwrap_or(text.len());
-                let (name, rest) = text.split_at(end);
-                let default = rest.strip_prefix(":-").or_else(|| rest.strip_prefix('-'));
-                if name.is_empty() || (!rest.is_empty() && default.is_none()) {
-                    return error(format!("bad substitution \"${{{text}}}\""));
-                }
-                let default = default
-                    .map(|text| {
-                        Lexer {
-                            chars: text.chars().peekable(),
-                            depth: self.depth,
-                        }
-                        .word()
-                    })
-                    .transpose()?
-                    .map(Box::new);
-                word.0.push(Part::Variable {
-                    name: name.to_owned(),
-                    default,
-                    quoted,
-                });
+                let text = self.balanced('{', '}', quoted)?;
+                word.0.push(parameter::read(&text, quoted, self.depth + 1)?);
             }
-            Some(c) if c.is_alphanumeric() || matches!(c, '_' | '?' | '$' | '#' | '@' | '*' | '!') => {
+            Some('\'') if !quoted => {
+                self.chars.next();
+                self.c_quoted(word)?;
+            }
+            Some(c) if c.is_alphanumeric() || matches!(c, '_' | '?' | '$' | '#' | '@' | '*' | '!' | '-') => {
                 let first = self.chars.next().unwrap_or_default();
                 let mut name = first.to_string();
                 if first.is_alphabetic() || first == '_' {
@@ -208,9 +322,9 @@ impl<'a> Lexer<'a> {
                         name.push(c);
                     }
                 }
-                word.0.push(Part::Variable {
+                word.0.push(Part::Parameter {
                     name,
-                    default: None,
+                    change: None,
                     quoted,
                 });
             }
@@ -219,15 +333,44 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// The text up to the closing bracket, which is consumed.
-    fn balanced(&mut self, open: char, close: char) -> Result<String, SyntaxError> {
+    /// `$'…'`: text with the escapes of C.
+    fn c_quoted(&mut self, word: &mut Word) -> Result<(), SyntaxError> {
+        let mut text = String::new();
+        loop {
+            match self.chars.next() {
+                Some('\'') => break,
+                Some('\\') => text.push(match self.chars.next() {
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('r') => '\r',
+                    Some('0') => '\0',
+                    Some('e') => '\u{1b}',
+                    Some(c) => c,
+                    None => return error("unterminated quoted string"),
+                }),
+                Some(c) => text.push(c),
+                None => return error("unterminated quoted string"),
+            }
+        }
+        word.0.push(Part::Text(text, true));
+        Ok(())
+    }
+
+    /// The text up to the closing bracket, which is consumed. In quoted text single quotes are plain characters.
+    fn balanced(&mut self, open: char, close: char, is_quoted: bool) -> Result<String, SyntaxError> {
         let (mut text, mut level) = (String::new(), 1_u32);
         let mut quote = None;
-        for c in self.chars.by_ref() {
+        while let Some(c) = self.chars.next() {
             match quote {
                 Some(q) if c == q => quote = None,
+                // A backslash takes the next character with it, but within single quotes.
+                None | Some('"') if c == '\\' => {
+                    text.push(c);
+                    text.extend(self.chars.next());
+                    continue;
+                }
                 Some(_) => {}
-                None if c == '\'' || c == '"' => quote = Some(c),
+                None if c == '"' || (c == '\'' && !is_quoted) => quote = Some(c),
                 None if c == open => level += 1,
                 None if c == close => {
                     level -= 1;

@@ -29,10 +29,14 @@ impl Shell {
             self.status = 1;
             return;
         };
-        let mut rest = line.trim();
+        let separators = self.separators();
+        let is_blank = |c: char| c.is_whitespace() && separators.contains(c);
+        let mut rest = line.trim_matches(is_blank);
         for (index, name) in names.iter().enumerate() {
-            let (value, after) = match rest.split_once(char::is_whitespace) {
-                Some((value, after)) if index + 1 < names.len() => (value, after.trim_start()),
+            let (value, after) = match rest.split_once(|c| separators.contains(c)) {
+                Some((value, after)) if index + 1 < names.len() => {
+                    (value, after.trim_start_matches(is_blank))
+                }
                 _ => (rest, ""),
             };
             self.env.insert((*name).clone(), value.to_owned());
