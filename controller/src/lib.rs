@@ -5,13 +5,13 @@
 //! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
 //!   in `plan`, which is pure.
 //! * `kit`: the runtime that every controller has: caches, queues, workers.
-//! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
-//! * [`injection`]: the webhooks of pods: what is filled into new ones, and which may go.
+//! * `pods`: the common engines of the kinds that run pods: update in place, hooks, revisions, rankings.
+//! * [`injection`]: the webhooks of pods: the fields that are filled into new ones, and which may go.
 //! * `protection`: Namespaces, definitions, Services and others that a label protects from deletion.
 //! * `images`: rules for images that jobs and the daemon share.
 //! * `targets`: workloads of any kind, to which budgets and spreads refer.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
-//! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
+//! * [`daemon`]: the program on every node: it reports how containers run, and restarts them for a new environment.
 //! * [`Manager`]: everything wired to a `kube::Client`.
 //! * [`process`]: the process around it, which the binary `kruise-manager` runs: flags, gates, election, TLS, endpoints.
 //!

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' text, under the names of controller-runtime and OpenKruise.
+//! The metrics, in Prometheus' text, under the names of controller-runtime and OpenKruise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ const TIME_BOUNDS_S: [f64; 32] = [
     1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 60.0,
 ];
 
-/// A name, what Prometheus calls its kind, and what it says.
+/// A name, the type of metric in Prometheus' words, and the help text.
 pub type Family = (&'static str, &'static str, &'static str);
 
 /// OpenKruise's own gauge of the leader: 1 while this process leads.

@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) object: Value,
     /// The object that it replaces.
     pub(crate) old: Option<Value>,
-    /// What came of it.
+    /// The outcome.
     pub(crate) expected: Outcome,
 }
 

@@ -100,7 +100,7 @@ impl From<By> for Maker {
     }
 }
 
-/// What a value of `--kind` stands for.
+/// The loads that a value of `--kind` stands for.
 #[derive(Debug, Clone)]
 struct Loads(Vec<Load>);
 

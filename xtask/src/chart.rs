@@ -1,5 +1,5 @@
-//! `cargo xtask chart`: the data files of the Helm chart. They are what `kruise-manager --install` applies, so that a release by Helm has
-//! the same definitions, rights and webhooks.
+//! `cargo xtask chart`: the data files of the Helm chart. They are the objects that `kruise-manager --install` applies, so that a
+//! release by Helm has the same definitions, rights and webhooks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -52,7 +52,7 @@ impl Kubelet {
         }
     }
 
-    /// Runs pods until dropped. What fails is told once and tried again.
+    /// Runs pods until dropped. A failure is reported once and tried again.
     pub(crate) async fn run(mut self) {
         let mut told = String::new();
         loop {
@@ -99,7 +99,7 @@ impl Kubelet {
         Ok(())
     }
 
-    /// Brings a pod up, starts what has ended, and writes the status.
+    /// Brings a pod up, starts containers that have ended, and writes the status.
     async fn keep(&mut self, pod: &Pod) -> Result<(), Failure> {
         let uid = pod.uid().unwrap_or_default();
         if !self.sandboxes.contains_key(&uid) {

@@ -1,4 +1,4 @@
-//! A registry on loopback, with what a pull needs. Images below `private/` need a name and a password.
+//! A registry on loopback, with the endpoints that a pull needs. Images below `private/` need a name and a password.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

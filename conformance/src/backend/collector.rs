@@ -29,7 +29,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Begins to watch `kinds` in all namespaces; each comes with the name that recordings give it. `choices` are told each change.
+    /// Begins to watch `kinds` in all namespaces; each comes with the name that recordings give it. `choices` get each change.
     #[must_use]
     pub fn start(
         client: &Client,

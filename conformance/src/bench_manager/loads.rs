@@ -60,7 +60,7 @@ pub(super) struct Awaited {
     pub(super) numbers: Vec<(&'static str, u32)>,
 }
 
-/// A part of a load: what is written, and what is waited for then.
+/// A part of a load: the objects to write, and the condition to wait for then.
 pub(super) struct Step {
     /// Its name in the output.
     pub(super) name: &'static str,

@@ -1,4 +1,4 @@
-//! What the user and the weather did in a history.
+//! The deeds of the user and the weather in a history.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) struct Deeds {
     pub(super) deleted: BTreeSet<String>,
     /// The pods that were chosen to go, and when.
     pub(super) named: Vec<(i64, String)>,
-    /// What was requested of other objects, and when.
+    /// The requests about other objects, and when.
     pub(super) errands: Vec<(i64, Errand)>,
     /// When the weather broke off a watch of the controller.
     pub(super) blinded_at_ms: Vec<i64>,

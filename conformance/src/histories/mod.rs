@@ -3,8 +3,8 @@
 //! In every second one the manager meets faults besides ([`weather`]).
 //!
 //! [`wish`] is the spec that the user asks for, [`player`] acts on the set now and then, [`errand`] is a request about any other object,
-//! [`deeds`] is what the user did. A folder for each kind has that kind's spec and its judge, which looks at every change afterwards;
-//! [`commits`] is what judges share. All follows from a seed, so that a history that went wrong is played again by its number.
+//! [`deeds`] records the user's deeds. A folder for each kind has that kind's spec and its judge, which looks at every change afterwards;
+//! [`commits`] is the part that judges share. All follows from a seed, so that a history that went wrong is played again by its number.
 
 mod broadcastjob;
 mod cloneset;

@@ -1,4 +1,4 @@
-//! The spec that the user of a history asks for: what all kinds have in common.
+//! The spec that the user of a history asks for: the common part of all kinds.
 
 use std::time::Duration;
 

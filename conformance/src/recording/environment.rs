@@ -119,7 +119,7 @@ fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
 }
 
 impl Environment {
-    /// How many nodes there were, by the highest number in a node's name and by what jobs wanted; none if no pod ran.
+    /// How many nodes there were, by the highest number in a node's name and by the wishes of jobs; none if no pod ran.
     #[must_use]
     pub fn nodes(&self) -> Option<u32> {
         let listed = Some(self.listed_nodes).filter(|listed| *listed > 0);
@@ -233,7 +233,7 @@ impl Environment {
         }
     }
 
-    /// What the list of a node says of an image that a job pulled there.
+    /// The entry in a node's list for an image that a job pulled there.
     fn note_tag(&mut self, image: &str, tag: &Value) {
         let reference = format!("{image}:{}", text(tag, "/tag"));
         if text(tag, "/phase") == "Failed" {

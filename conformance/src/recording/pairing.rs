@@ -26,8 +26,8 @@ const ORDINAL_NAME: &str = "/metadata/labels/statefulset.kubernetes.io~1pod-name
 /// The controller of a pod: pods of two workloads are never alike.
 const OWNER: &str = "/metadata/ownerReferences/0/name";
 
-/// The pods of a history in the order of their creation, in bursts of one workload each. Those that have their names from ordinals are
-/// who they are.
+/// The pods of a history in the order of their creation, in bursts of one workload each. Pods with names from ordinals keep their
+/// identity.
 pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = Vec::new();
     // The last burst of each workload, and its last moment.

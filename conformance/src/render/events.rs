@@ -48,7 +48,7 @@ pub(super) fn by_object(slice: Slice<'_>) -> String {
     written(lines, &[&bursts])
 }
 
-/// The events that were seen during a recorded step and during the same step of a run. What came in one burst in either has no
+/// The events that were seen during a recorded step and during the same step of a run. Events of one burst in either have no
 /// order in the other: in virtual time, requests that took their time one after the other come at once.
 pub(super) fn by_object_of_both(recorded: Slice<'_>, run: Slice<'_>, time: Time) -> (String, String) {
     let (recorded, mut run) = (seen(recorded, true), seen(run, true));

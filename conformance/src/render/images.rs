@@ -1,4 +1,4 @@
-//! Jobs that pull images, and what the lists of nodes say of them.
+//! Jobs that pull images, and the entries of their tags in the lists of nodes.
 
 use std::collections::BTreeSet;
 
@@ -79,8 +79,8 @@ pub(super) fn lists(state: &State) -> String {
     align(&header, &rows)
 }
 
-/// What the lists of nodes say of the tags that the jobs own. Jobs of other namespaces may own these, too, so that their versions and
-/// policies depend on what else went on in a recorded cluster.
+/// The entries in the lists of nodes for the tags that the jobs own. Jobs of other namespaces may own these, too, so that their
+/// versions and policies depend on other events in a recorded cluster.
 pub(super) fn tags(state: &State) -> String {
     let jobs: BTreeSet<String> = state
         .of("imagepulljobs")

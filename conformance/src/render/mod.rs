@@ -40,14 +40,14 @@ pub fn step(slice: Slice<'_>) -> String {
     text(slice, events::by_object(slice))
 }
 
-/// Renders a recorded step and the same step of a run, for a comparison: what has no order in one of them has none in the other.
+/// Renders a recorded step and the same step of a run, for a comparison: lines without an order in one of them have none in the other.
 #[must_use]
 pub fn both(recorded: Slice<'_>, run: Slice<'_>, time: Time) -> (String, String) {
     let events = events::by_object_of_both(recorded, run, time);
     (text(recorded, events.0), text(run, events.1))
 }
 
-/// Renders a step of a run in real time for a comparison with a text of it: what has no order comes in the order of that.
+/// Renders a step of a run in real time for a comparison with a text of it: lines without an order come in the order of that.
 #[must_use]
 pub fn in_order_of(expected: &str, run: Slice<'_>) -> String {
     text(run, events::by_object_in_order_of(expected, run))

@@ -80,7 +80,7 @@ const TOLD_ONCE: [(&str, &str); 4] = [
     ),
 ];
 
-/// An event that the kubelet tells at every look at a pod: it may use up what the kubelet may say, or nearly.
+/// An event that the kubelet records at every look at a pod: it may use up the kubelet's limit of events, or nearly.
 pub(super) const TOLD_AT_EVERY_LOOK: &str = "FailedToRetrieveImagePullSecret";
 
 fn is_one_of(list: &[(&str, &str)], reason: &str, message: &str) -> bool {

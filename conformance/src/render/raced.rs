@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines from words such as `900 d1`: when, what is done (`d`elete, `c`reate, `s`chedule), and the pod.
+    /// Lines from words such as `900 d1`: when, the action (`d`elete, `c`reate, `s`chedule), and the pod.
     fn lines(words: &str) -> Vec<Line> {
         let line = |word: &str| {
             let (at, deed) = word.split_once(' ').unwrap();

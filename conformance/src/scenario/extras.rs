@@ -62,7 +62,7 @@ fn list(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_owned)
 }
 
-/// An image and what is said of it.
+/// An image and the text about it.
 fn of_image(key: &str, line: &str, what: &str) -> Result<(String, String), String> {
     let (image, said) = line
         .split_once(": ")

@@ -1,4 +1,4 @@
-//! What waits for its time in a program: whoever wants to know asks all that take part.
+//! Work that waits for its time in a program: an [`Agenda`] asks all parts that take part.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ pub struct Due {
 /// Where an answer goes.
 type Answer = oneshot::Sender<Vec<Due>>;
 
-/// Asks the parts of a program what they wait for. Clones ask the same parts.
+/// Asks the parts of a program for the work that waits for its time there. Clones ask the same parts.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -47,7 +47,7 @@ impl Agenda {
         Desk(Some(receiver))
     }
 
-    /// What all parts wait for, in the order of its time.
+    /// The waiting work of all parts, in the order of its time.
     pub async fn ask(&self) -> Vec<Due> {
         let answers: Vec<_> = {
             let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl Agenda {
     }
 }
 
-/// Where a part of a program is asked what it waits for. The default one is never asked.
+/// The place where a part of a program is asked for its waiting work. The default one is never asked.
 #[derive(Default)]
 pub struct Desk(Option<mpsc::UnboundedReceiver<Answer>>);
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What has failed, how long it waits after its next failure, and since when. What did not fail for twice the longest wait is
-/// forgotten.
+/// Keys that have failed, how long each waits after its next failure, and since when. A key that did not fail for twice the longest
+/// wait is forgotten.
 ///
 /// ```
 /// use std::time::Duration;

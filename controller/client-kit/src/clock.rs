@@ -19,7 +19,7 @@ pub trait Clock: Send + Sync + 'static {
 /// A clock that many owners share.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The system's clock: what a manager on a real cluster uses, and nothing else may.
+/// The system's clock. A manager on a real cluster uses it, and nothing else may.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,11 +1,11 @@
 //! Jumps of a cluster's time in a program whose clock runs otherwise.
 //!
 //! All that belongs to a cluster waits on tokio's clock. A jump pauses that clock: tokio then moves it on to the next timer whenever
-//! nothing can run, so what is due on the way happens in its order and at its time. At the end of the jump the clock runs on from
+//! nothing can run, so everything due on the way happens in its order and at its time. At the end of the jump the clock runs on from
 //! there.
 //!
-//! Two things must not follow a jump. What another program does takes real time: while such work is under way
-//! ([`Jumps::outside`]) the clock stands. And a client's time to send a request is real: [`RealSleep`] leaves out what was jumped over.
+//! Two things must not follow a jump. The work of another program takes real time: while such work is under way
+//! ([`Jumps::outside`]) the clock stands. And a client's time to send a request is real: [`RealSleep`] leaves out the jumps.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -71,7 +71,7 @@ impl Jumps {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets time jump. What is due within `duration` happens before this returns. For a clock that runs: one that was paused before is
+    /// Lets time jump. Everything due within `duration` happens before this returns. For a clock that runs: one that was paused before is
     /// moved by waiting.
     ///
     /// # Errors

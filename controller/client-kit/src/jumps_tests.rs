@@ -8,7 +8,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Less than any of the times that are jumped over here.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// How much time passes on tokio's clock, without and with what was jumped over.
+/// How much time passes on tokio's clock, without and with the jumps.
 async fn measured<T>(jumps: &Jumps, work: impl Future<Output = T>) -> (Duration, Duration, T) {
     let (begin, real) = (Instant::now(), jumps.real_now());
     let done = work.await;

@@ -1,4 +1,4 @@
-//! An object without what no watcher reads.
+//! An object without the fields that no watcher reads.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl<'de> serde::Deserialize<'de> for LeanObject {
     }
 }
 
-/// The same of an object that is there already; both share what they have in common.
+/// The same of an object that is there already; both share their common parts.
 pub(crate) fn without_owners(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -24,7 +24,7 @@ pub(crate) fn without_owners(object: &Value) -> Value {
     object
 }
 
-/// The parts of an object on the way to what is left out.
+/// The parts of an object on the way to the fields that are left out.
 #[derive(Clone, Copy)]
 enum Part {
     Object,

@@ -1,7 +1,7 @@
-//! What client-go gives every Kubernetes client and kube-rs does not.
+//! Functions that client-go gives every Kubernetes client and kube-rs does not.
 //!
 //! Controllers (`controller`), simulated nodes and built-in controllers (`fake-apiserver`) are all clients of the
-//! Kubernetes API and know nothing of each other. What they share, besides that API, is here:
+//! Kubernetes API and know nothing of each other. The code that they share, besides that API, is here:
 //!
 //! * [`Clock`]: where the time comes from. On a real cluster it is the system's; in a simulation it is tokio's paused
 //!   clock, so that a run never depends on the wall.
@@ -12,10 +12,10 @@
 //!   ([`LocalObjects`]).
 //! * [`Backoff`]: waiting longer after each failure.
 //! * [`Jumps`]: a clock that runs, and jumps now and then.
-//! * [`Agenda`]: what the parts of a program wait for.
+//! * [`Agenda`]: the work that waits for its time in the parts of a program.
 //! * [`Rules`]: faults and the like, which strike by count and by chance.
-//! * [`credentials()`]: what a Secret has for the registry of an image.
-//! * [`AnyCertificate`]: connections by TLS to servers whose certificates nobody looks at.
+//! * [`credentials()`]: the credentials that a Secret has for the registry of an image.
+//! * [`AnyCertificate`]: connections by TLS to servers whose certificates are not verified.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.

@@ -16,7 +16,7 @@ use tower::{BoxError, Service};
 
 use crate::lean::{LeanObject, without_owners};
 
-/// What one line of a watch tells.
+/// The event in one line of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocalEvent {
     /// The object is there.
@@ -27,14 +27,14 @@ pub enum LocalEvent {
 
 /// Objects that a server in the same process is sent and answers with, so that nothing need be written as text and read again.
 ///
-/// Who asks sends it along as an extension of its request, which no socket carries. A server that finds it there may leave an
-/// object in it, and send what [`LocalObjects::tell`] gives, which is a line with nothing on it, instead of one with the object. All
-/// who ask get the same object. What lies between the two, and may go wrong there, is as it is for text.
+/// A client sends it along as an extension of its request, which no socket carries. A server that finds it there may leave an
+/// object in it, and send the bytes of [`LocalObjects::tell`], which are a line with nothing on it, instead of one with the object.
+/// All clients get the same object. Everything between the two, and all that may go wrong there, is as it is for text.
 #[derive(Debug, Clone, Default)]
 pub struct LocalObjects {
-    /// What is sent, for which the request's body only stands.
+    /// The object that is sent, for which the request's body only stands.
     sent: Option<Value>,
-    /// Nobody looks at the answer.
+    /// The answer is not read.
     is_unheard: bool,
     told: Arc<Mutex<VecDeque<LocalEvent>>>,
     /// Whether a server has answered by it.
@@ -51,7 +51,7 @@ impl LocalObjects {
         self.sent.as_ref().filter(|_| body == LINE)
     }
 
-    /// Leaves an event, or for an answer the object that is present; gives what stands for it.
+    /// Leaves an event, or for an answer the object that is present; gives the bytes that stand for it.
     pub fn tell(&self, event: LocalEvent) -> Bytes {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.push_back(event);
@@ -67,7 +67,7 @@ impl LocalObjects {
         self.tell(LocalEvent::Present(object()))
     }
 
-    /// What the next line stands for.
+    /// The event that the next line stands for.
     pub(crate) fn next(&self) -> Option<LocalEvent> {
         self.told
             .lock()
@@ -77,7 +77,7 @@ impl LocalObjects {
 }
 
 impl LocalEvent {
-    /// An object as it is told: without `metadata.managedFields`, as [`crate::watch_json`] has it. It shares all else with `object`.
+    /// An object as it is sent: without `metadata.managedFields`, as [`crate::watch_json`] has it. It shares all else with `object`.
     #[must_use]
     pub fn object(object: &Value) -> Arc<Value> {
         Arc::new(without_owners(object))
@@ -91,7 +91,7 @@ type Ask = Arc<dyn Fn(http::Request<Body>) -> BoxFuture<'static, Result<Answer, 
 type Answer = (http::StatusCode, Bytes);
 
 /// A client whose requests and answers are single objects. Once a server has answered with an object of this process, it is
-/// sent objects, too. Clones share what is known of the server.
+/// sent objects, too. Clones share this knowledge of the server.
 #[derive(Clone)]
 pub struct ObjectClient {
     client: Client,
@@ -155,7 +155,7 @@ impl ObjectClient {
     /// Sends a request, without a body if that is null, and gives the object that is answered, without `metadata.managedFields`.
     ///
     /// # Errors
-    /// As kube's client has them: what the server refuses is [`kube::Error::Api`].
+    /// As kube's client has them: a refusal of the server is [`kube::Error::Api`].
     pub async fn request(&self, request: http::Request<Value>) -> Result<Arc<Value>, kube::Error> {
         let local = LocalObjects::default();
         let body = self.exchange(request, local.clone()).await?;
@@ -168,10 +168,10 @@ impl ObjectClient {
         Ok(Arc::new(object))
     }
 
-    /// Sends a request, without a body if that is null. What is answered is not looked at.
+    /// Sends a request, without a body if that is null. The object that is answered is not read.
     ///
     /// # Errors
-    /// As kube's client has them: what the server refuses is [`kube::Error::Api`].
+    /// As kube's client has them: a refusal of the server is [`kube::Error::Api`].
     pub async fn send(&self, request: http::Request<Value>) -> Result<(), kube::Error> {
         let local = LocalObjects {
             is_unheard: true,
@@ -225,7 +225,7 @@ async fn whole(answer: http::Response<Body>) -> Result<Answer, kube::Error> {
     Ok((code, answer.into_body().collect().await?.to_bytes()))
 }
 
-/// What an answer that is a refusal says.
+/// The error of an answer that is a refusal.
 fn refused(code: http::StatusCode, body: &[u8]) -> kube::Error {
     let status = shared_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         let reason = code.canonical_reason().unwrap_or_default();

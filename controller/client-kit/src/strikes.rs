@@ -16,7 +16,7 @@ const PPM: u32 = 1_000_000;
 /// So many strikes are remembered with their moments.
 const MOMENTS_KEPT: usize = 1024;
 
-/// How often a rule strikes what it concerns: always, unless something else is said.
+/// How often a rule strikes among the cases that it concerns: always, unless something else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frequency {
     /// The first so many go well.

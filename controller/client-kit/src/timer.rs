@@ -1,4 +1,4 @@
-//! Waiting for what may never be due.
+//! Waiting until a time that may never come.
 
 use tokio::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Watching objects as plain JSON.
 //!
-//! kube's `watcher` decodes into a type and keeps what it needs to be typed; whoever handles objects as JSON (simulated
+//! kube's `watcher` decodes into a type and keeps all that the type needs; a program that handles objects as JSON (simulated
 //! nodes, built-in controllers, recorders) pays for that twice. This is the same loop for [`shared_json::Value`]: a streaming
 //! list, then a watch from where it ended, resumed after interruptions, begun anew after `410 Gone`, with growing delays
 //! between failures.
@@ -27,21 +27,21 @@ mod lines;
 /// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).
 const RETRY_MIN: Duration = Duration::from_millis(800);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// A watch that ends sooner than this and has told of nothing counts as a failure (client-go's reflector).
+/// A watch that ends sooner than this without a line counts as a failure (client-go's reflector).
 const SHORT: Duration = Duration::from_secs(1);
 
-/// A change of an object. Watchers of one process that are told the same by a server in it share the object.
+/// A change of an object. Watchers of one process that get the same change from a server in it share the object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonChange {
     /// The object is there, as it is now.
     Present(Arc<Value>),
     /// The object is gone; its last known state.
     Gone(Arc<Value>),
-    /// All objects that were there when the watch began have been told.
+    /// All objects that were there when the watch began have been sent.
     Synced,
 }
 
-/// What a server is asked for when only metadata is wanted.
+/// The `Accept` header of a request for metadata only.
 const METADATA_ONLY: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.9";
 
@@ -52,12 +52,12 @@ struct Watch {
     metadata_only: bool,
     /// Objects that are known to be there: their last version, by uid.
     known: HashMap<Text, Option<Arc<Value>>, FixedState>,
-    /// Which of them the list that is under way has told again.
+    /// Those of them that the list under way has sent again.
     listed: Option<Vec<Text>>,
     resource_version: String,
     stream: Option<Lines>,
     opened: Instant,
-    /// Whether the stream has told of anything.
+    /// Whether a line has come from the stream.
     heard: bool,
     pending: Vec<JsonChange>,
     delay: Duration,
@@ -67,15 +67,15 @@ struct Watch {
 /// Watches the objects at `path`, such as `/api/v1/pods`, narrowed by `query`, such as `fieldSelector=spec.nodeName%3Dn`.
 ///
 /// `metadata.managedFields` are left out. The stream never ends; failures are retried and logged. With `keep` the last
-/// version of every object is remembered, so that objects that vanish during an interruption are told as gone; without it
-/// they are only known by uid and told as gone with nothing but that.
+/// version of every object is remembered, so that objects that vanish during an interruption are reported as gone; without it
+/// they are only known by uid and reported as gone with nothing but that.
 #[must_use]
 pub fn watch_json(client: Client, path: &str, query: &str, keep: bool) -> BoxStream<'static, JsonChange> {
     Watch::new(client, path, query, keep, false).changes()
 }
 
-/// The same for who needs to know no more than who an object is: the objects are `PartialObjectMetadata`, and what is gone is
-/// told with nothing but its uid if it vanished during an interruption.
+/// The same for watchers that need no more than the identity of an object: the objects are `PartialObjectMetadata`, and an object that
+/// vanished during an interruption is reported as gone with nothing but its uid.
 #[must_use]
 pub fn watch_metadata(client: Client, path: &str, query: &str) -> BoxStream<'static, JsonChange> {
     Watch::new(client, path, query, false, true).changes()
@@ -220,7 +220,7 @@ impl Watch {
         JsonChange::Present(object)
     }
 
-    /// Ends a list: what it did not tell of is gone.
+    /// Ends a list: a known object that it did not have is gone.
     fn synced(&mut self) -> Option<JsonChange> {
         let mut listed = self.listed.take()?;
         listed.sort_unstable();

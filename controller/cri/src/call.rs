@@ -1,4 +1,4 @@
-//! What a call is.
+//! The calls of CRI: a request, its method and its answer.
 
 use prost::Message;
 

@@ -58,7 +58,7 @@ fn request(version: &str) -> VersionRequest {
     }
 }
 
-/// What a call gives: the version, or the error.
+/// The result of a call: the version, or the error.
 fn shown(answer: Result<VersionResponse, Status>) -> String {
     match answer {
         Ok(answer) if answer.runtime_version.is_empty() => answer.version,

@@ -10,7 +10,7 @@ use thiserror::Error;
 const STATUS: &str = "grpc-status";
 /// The trailer with the message, percent-encoded.
 const MESSAGE: &str = "grpc-message";
-/// What is encoded in a message: everything but printable ASCII, and `%`.
+/// The characters that are encoded in a message: everything but printable ASCII, and `%`.
 const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// A status code of gRPC.

@@ -1,6 +1,6 @@
 //! OpenKruise's daemon as a program for a real node.
 //!
-//! The daemon itself is [`controller::daemon`]. Here is what it needs of a node: [`runtimes`] finds the container runtimes behind
+//! The daemon itself is [`controller::daemon`]. Its needs of a node are here: [`runtimes`] finds the container runtimes behind
 //! the node's sockets and speaks CRI with them, `network` reaches pods by TCP. `flags` and `environment` read the command line and the
 //! environment under OpenKruise's names, `endpoints` serves `/healthz` and `/metrics`, [`run()`] puts all that together.
 

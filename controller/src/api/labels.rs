@@ -32,7 +32,7 @@ pub const IN_PLACE_STATE_OLD: &str = "inplace-update-state";
 pub const IN_PLACE_GRACE_OLD: &str = "inplace-update-grace";
 /// Annotation of a ControllerRevision: the hash of the claim templates that came with it.
 pub const CLAIMS_HASH: &str = "kruise.io/cloneset-volumeclaimtemplate-hash";
-/// Pod annotation: what the daemon knows of the containers that run, as JSON.
+/// Pod annotation: the daemon's knowledge of the containers that run, as JSON.
 pub const RUNTIME_CONTAINERS: &str = "apps.kruise.io/runtime-containers-meta";
 /// Pod annotation: the higher, the later the pod is deleted when a set shrinks.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -1,8 +1,8 @@
-//! What OpenKruise runs on every node beside the kubelet: `kruise-daemon`.
+//! The program of OpenKruise that runs on every node beside the kubelet: `kruise-daemon`.
 //!
-//! [`Daemon`] is the program for one node. [`ContainerRuntime`] and [`PodNetwork`] are what it needs of the node, as CRI has it.
+//! [`Daemon`] is the program for one node. [`ContainerRuntime`] and [`PodNetwork`] are its needs of the node, as CRI has it.
 //!
-//! - `report` (pure) says what is written down of each pod of OpenKruise: with which image and which environment its containers run
+//! - `report` (pure) makes the record of each pod of OpenKruise: with which image and which environment its containers run
 //!   (annotation `apps.kruise.io/runtime-containers-meta`). Updates in place need it.
 //! - `restarts` stops containers, for requests and for new environments.
 //! - `probes` runs the probes that NodePodProbes ask for. `http` has the requests of probes and hooks,

@@ -1,4 +1,4 @@
-//! What the daemon writes down of a pod, and what it restarts.
+//! The daemon's record of a pod, and the containers that it restarts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::pods::inplace::hash::{
 };
 use crate::pods::pod::{self, Container, Pod};
 
-/// What is to be done about a pod.
+/// The next step for a pod.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Report {
     /// The annotation's new text, if it changes.
@@ -84,7 +84,7 @@ fn spec_of<'p>(pod: &'p Pod, name: &str) -> Option<&'p Container> {
 /// The environments that were read, by the ids of containers.
 pub(super) type Environments = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Compares what runs with what is written down. Without `environments` they do not count.
+/// Compares the running containers with the record. Without `environments` they do not count.
 pub(super) fn report(pod: &Pod, running: &[RunningContainer], environments: Option<&Environments>) -> Report {
     let old = runtime_containers(pod);
     let mut report = Report::default();

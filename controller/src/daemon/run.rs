@@ -47,7 +47,7 @@ pub struct Daemon {
     health: Health,
 }
 
-/// Writes down what the containers of pods run with.
+/// Writes down the images and environments that the containers of pods run with.
 struct Reports {
     client: Client,
     runtime: Arc<dyn ContainerRuntime>,

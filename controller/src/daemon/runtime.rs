@@ -37,7 +37,7 @@ pub struct CommandOutput {
     pub err: Vec<u8>,
 }
 
-/// Why a container runtime did not do what it was asked for.
+/// Why a container runtime did not carry out a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RuntimeError {
     /// A command did not end in time.

@@ -81,7 +81,7 @@ impl ContainerRuntime for TestNode {
     }
 }
 
-/// A server of TLS with a certificate that nobody knows.
+/// A server of TLS with a self-signed certificate.
 fn acceptor() -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(["nobody".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

@@ -23,7 +23,7 @@ pub(crate) const BACKOFF_LIMIT: i32 = 3;
 /// The gates that jobs need which pull images.
 const JOB_GATES: [&str; 2] = ["KruiseDaemon", "ImagePullJobGate"];
 
-/// What refuses such jobs where a gate is off.
+/// The error that refuses such jobs where a gate is off.
 pub(crate) fn gate_error(gates: &FeatureGates) -> Option<String> {
     let off = JOB_GATES.into_iter().find(|gate| !gates.is_on(gate))?;
     Some(format!("feature-gate {off} is not enabled"))

@@ -41,7 +41,7 @@ pub struct Rule {
     pub name: &'static str,
     /// Its path.
     pub path: &'static str,
-    /// What it may do.
+    /// Whether it may change objects, or only allow or refuse them.
     pub kind: WebhookKind,
     /// API groups; the empty one is the core group.
     pub groups: &'static [&'static str],
@@ -79,7 +79,7 @@ impl Rule {
     }
 }
 
-/// A webhook: its rule, and what answers.
+/// A webhook: its rule, and its answer.
 pub struct Webhook {
     /// The rule of the installation.
     pub rule: Rule,

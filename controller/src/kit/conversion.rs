@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The versions of a kind and what differs between them.
+/// The versions of a kind and the conversion between them.
 pub struct Conversion {
     /// The API group.
     pub group: &'static str,

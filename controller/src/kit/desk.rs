@@ -37,7 +37,7 @@ impl<K> Default for Desk<K> {
     }
 }
 
-/// What came of a wish to write.
+/// The result of a wish to write.
 #[derive(Debug)]
 pub(crate) enum Written<T> {
     /// The object is there, and this was decided about it.

@@ -8,11 +8,11 @@ use thiserror::Error;
 pub(crate) struct ActError {
     /// The server's words, or the transport's.
     pub(crate) message: String,
-    /// What kind of failure.
+    /// The kind of failure.
     pub(crate) kind: Kind,
 }
 
-/// What kind of failure.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// There is no such object.
@@ -70,7 +70,7 @@ impl ActError {
     }
 
     /// Whether the object has gone, or another has its name: the writer has nothing more to do. A conflict does not say that: the write
-    /// is tried again, with what the cache has by then.
+    /// is tried again, with the object that the cache has by then.
     pub(crate) fn is_about_another(&self) -> bool {
         matches!(self.kind, Kind::NotFound | Kind::AlreadyExists)
     }

@@ -1,4 +1,4 @@
-//! What the controller did and its watches have not shown yet. Until they have, what they show is not acted upon: a pod
+//! Actions of the controller that its watches have not shown yet. Until they have, it does not act on their objects: a pod
 //! that was just created must not be created again.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(crate) enum Member {
     Workload(&'static str, String),
 }
 
-/// What is expected to happen to it.
+/// The change that is expected of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Expected {
     /// It appears.
@@ -33,14 +33,14 @@ pub(crate) enum Expected {
     Deletion,
 }
 
-/// Whether what was done can be seen.
+/// Whether the actions can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visible {
     /// All of it.
     Yes,
     /// Not yet; it has been expected for so long.
     NotFor(Duration),
-    /// Not yet, and for some of it nobody knows whether it was done at all.
+    /// Not yet, and of some it is unknown whether they were done at all.
     Doubtful,
 }
 
@@ -56,7 +56,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct OfSet {
-    /// What is expected, and whether it is in doubt.
+    /// The expectations, and whether each is in doubt.
     open: BTreeMap<(Expected, Member), bool>,
     since: Instant,
 }
@@ -108,7 +108,7 @@ impl Expectations {
         })
     }
 
-    /// What is in doubt for a set.
+    /// The doubtful expectations of a set.
     pub(crate) fn doubtful(&self, set: &ObjectKey) -> Vec<(Expected, Member)> {
         let inner = self.lock();
         let open = inner.sets.get(set).into_iter().flat_map(|of_set| &of_set.open);
@@ -117,7 +117,7 @@ impl Expectations {
             .collect()
     }
 
-    /// What is still open for a set.
+    /// The open expectations of a set.
     pub(crate) fn open(&self, set: &ObjectKey) -> Vec<(Expected, Member)> {
         self.lock()
             .sets

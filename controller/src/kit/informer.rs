@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::kit::controller_of;
 
-/// How many objects are listed at a time: what arrives together is in memory together, as text beside what becomes of it.
+/// How many objects are listed at a time: a page is in memory as a whole, as text beside the objects made from it.
 const PAGE: u32 = 100;
 /// The delay after the first failure of a watch (client-go: 0.8 s), doubled by each further one …
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(800);
@@ -45,7 +45,7 @@ impl ObjectKey {
     }
 }
 
-/// What happened to an object.
+/// A change of an object.
 pub(crate) enum Change<'a, K> {
     /// It appeared.
     Added(&'a Arc<K>),
@@ -66,7 +66,7 @@ impl<K> Cached for K where
 {
 }
 
-/// Is told each change of a kind's objects, after the store has it.
+/// Gets each change of a kind's objects, after the store has it.
 type Listener<K> = Box<dyn FnMut(&Change<'_, K>) + Send>;
 
 /// The objects of one kind as far as the watch has got. Clones share them.
@@ -184,7 +184,7 @@ impl<K: Cached> Informer<K> {
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Has `listener` told each change, after those that listen already. Must be called before [`run`](Self::run).
+    /// Has `listener` get each change, after those that listen already. Must be called before [`run`](Self::run).
     pub(crate) fn listen(&self, listener: impl FnMut(&Change<'_, K>) + Send + 'static) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.push(Box::new(listener));
@@ -278,8 +278,8 @@ impl<K: Cached> Informer<K> {
         }
     }
 
-    /// Takes in what the server said of an object when it was asked, where the watch has not told of it. Nobody is told of the
-    /// change but whoever asked.
+    /// Takes in the server's answer about an object, where the watch has not shown it. No listener gets the change: only the asker
+    /// knows of it.
     pub(crate) fn learn(&self, key: &ObjectKey, object: Option<K>) {
         let mut store = self.lock();
         match object {

@@ -14,7 +14,7 @@ pub(crate) fn merge(value: &mut Value, other: Value) {
     }
 }
 
-/// Leaves out what Go leaves out of strategies, hooks and selectors: false, empty lists, maps and texts, and a grace
+/// Leaves out the fields that Go leaves out of strategies, hooks and selectors: false, empty lists, maps and texts, and a grace
 /// period of zero.
 pub(crate) fn omit_empty(value: &mut Value) {
     match value {

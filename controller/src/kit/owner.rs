@@ -1,4 +1,4 @@
-//! Who owns an object.
+//! The owner of an object.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};

@@ -58,7 +58,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         Self::with_rest(Duration::ZERO)
     }
 
-    /// A queue whose keys rest after they were worked on: what is added meanwhile waits until the rest is over, so that
+    /// A queue whose keys rest after they were worked on: a key that is added meanwhile waits until the rest is over, so that
     /// a burst of events costs a few passes instead of one each.
     pub(crate) fn with_rest(rest: Duration) -> Self {
         let inner = Inner {
@@ -141,7 +141,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
     /// The next key, once there is one; none when the queue is closed. Call [`done`](Self::done) afterwards.
     ///
-    /// What was asked for later is dropped: whoever works on the key now decides anew.
+    /// A later time for the key is dropped: the pass over the key decides anew.
     pub(crate) async fn next(&self) -> Option<K> {
         loop {
             let next_due = {

@@ -16,7 +16,7 @@ use super::queue::WorkQueue;
 use super::worker::{self, Reconciler};
 use crate::metrics::Metrics;
 
-/// How long a runtime that is told to stop waits for the passes that run.
+/// How long a runtime that has to stop waits for the passes that run.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Caches and reconcilers, which begin with [`run`](Self::run).
@@ -67,8 +67,8 @@ impl Runtime {
             .of(Api::all(self.client.clone()), watcher::Config::default())
     }
 
-    /// The cache of a kind: those of its objects in the whole cluster that a field selector selects. All who ask for the kind
-    /// share the selection of the one who asked first.
+    /// The cache of a kind: those of its objects in the whole cluster that a field selector selects. All callers for the kind share the
+    /// selection of the first one.
     pub(crate) fn selected_cache<K: Cached>(&mut self, fields: &str) -> Informer<K> {
         let selection = watcher::Config::default().fields(fields);
         self.caches.of(Api::all(self.client.clone()), selection)
@@ -83,7 +83,7 @@ impl Runtime {
         self.caches.of(Api::all(self.client.clone()), selection)
     }
 
-    /// The cache of one object of the cluster. All who ask for the kind share the object of the one who asked first.
+    /// The cache of one object of the cluster. All callers for the kind share the object of the first one.
     pub(crate) fn named_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Label selectors: what they select, and their text.
+//! Label selectors: the labels that they select, and their text.
 
 use std::collections::BTreeMap;
 

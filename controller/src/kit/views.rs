@@ -1,4 +1,4 @@
-//! Objects that caches hold as something smaller: what makes such a type one of kube's resources.
+//! Objects that caches hold as something smaller: the traits that make such a type one of kube's resources.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -71,7 +71,7 @@ pub(crate) struct Watches<K> {
 }
 
 impl<K: Subject> Watches<K> {
-    /// No pass begins before `cache` has seen all objects that exist, and `wake` is told each of its changes.
+    /// No pass begins before `cache` has seen all objects that exist, and `wake` gets each of its changes.
     pub(crate) fn on<O: Cached>(
         &mut self,
         cache: &Informer<O>,

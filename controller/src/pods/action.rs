@@ -63,7 +63,7 @@ pub enum PodAction {
         /// The patch.
         patch: Value,
     },
-    /// Apply a strategic merge patch to what a pod's containers get of the node (the subresource `resize`).
+    /// Apply a strategic merge patch to the resources of a pod's containers (the subresource `resize`).
     ResizePod {
         /// Which.
         pod: PodRef,
@@ -83,7 +83,7 @@ pub enum PodAction {
         pod: PodRef,
         /// The patch of its status, if it has a readiness gate.
         status_patch: Option<Value>,
-        /// The patch of what its containers get of the node, if that changes.
+        /// The patch of its containers' resources, if they change.
         resize: Option<Value>,
         /// The patch of the pod.
         patch: Value,

@@ -21,11 +21,11 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) claim_templates: &'a [Value],
     /// The labels of claims.
     pub(crate) claim_labels: &'a BTreeMap<String, String>,
-    /// How the pods of an owner are told apart, and what follows from it.
+    /// How the pods of an owner are distinguished, and the consequences of it.
     pub(crate) identity: Identity<'a>,
 }
 
-/// How the pods of an owner are told apart.
+/// How the pods of an owner are distinguished.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Identity<'a> {
     /// By ids that are drawn: pods come and go, with their claims.
@@ -182,7 +182,7 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, new: &NewPod<'_>, now: Timestamp) -
     }
 }
 
-/// The pod with what one has that is made for a node.
+/// The pod with the fields of one that is made for a node.
 fn for_node(pod: &Value, node: &str, by_scheduler: bool) -> Value {
     let mut pod = shared_json::to_value(pod).unwrap_or_default();
     daemon::tolerate(&mut pod);
@@ -195,7 +195,7 @@ fn for_node(pod: &Value, node: &str, by_scheduler: bool) -> Value {
     serde_json::to_value(pod).unwrap_or_default()
 }
 
-/// The pod with what one has that runs once on a node.
+/// The pod with the fields of one that runs once on a node.
 fn once_on(pod: &Value, node: &str, by_scheduler: bool) -> Value {
     let mut pod = shared_json::to_value(pod).unwrap_or_default();
     if by_scheduler {

@@ -1,4 +1,4 @@
-//! A pod as the caches hold it, with what a pass asks of every pod.
+//! A pod as the caches hold it, with the facts that a pass needs of every pod.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use super::lifecycle;
 use super::pod::{self, Pod};
 use crate::api::labels;
 
-/// A pod as the caches hold it, with what every pass over its set asks of it, read off once.
+/// A pod as the caches hold it, with the facts that every pass over its set needs, read off once.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Pod")]
 pub struct CachedPod {
@@ -24,7 +24,7 @@ pub struct CachedPod {
     pod: Pod,
 }
 
-/// What a pass asks of every pod, whatever it is about.
+/// The facts that every pass needs of every pod.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// Whether it neither ended nor terminates.
@@ -39,19 +39,19 @@ pub(crate) struct Facts {
     pub(crate) revision: Box<str>,
 }
 
-/// What a pod says of its update in place. Where a text cannot be read it is the error's.
+/// The annotations of a pod about its update in place. Where a text cannot be read it is the error's.
 #[derive(Debug, Clone)]
 pub(crate) struct InPlace {
     /// How far it is, if there is one.
     pub(crate) state: Option<Result<UpdateState, String>>,
     /// Whether its last batch has arrived.
     pub(crate) arrived: bool,
-    /// What waits for the grace period.
+    /// The change that waits for the grace period.
     pub(crate) waiting: Option<Result<Change, String>>,
 }
 
 impl CachedPod {
-    /// What every pass asks of it.
+    /// The facts that every pass needs of it.
     pub(crate) fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts {
             active: pod::is_active(&self.pod),

@@ -1,4 +1,4 @@
-//! A node as the caches hold it: what says which pods may run on it.
+//! A node as the caches hold it: the fields that say which pods may run on it.
 
 use std::borrow::Cow;
 

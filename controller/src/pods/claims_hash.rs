@@ -17,7 +17,7 @@ const FIELDS: [&str; 9] = [
     "volumeAttributesClassName",
 ];
 
-/// What the annotation `kruise.io/cloneset-volumeclaimtemplate-hash` says of these templates: nothing where there are none.
+/// The annotation `kruise.io/cloneset-volumeclaimtemplate-hash` of these templates: empty where there are none.
 ///
 /// The hash is that of the templates' names and specs, ordered by name, as Go writes the claims.
 ///
@@ -65,7 +65,7 @@ fn claim(name: &str, spec: &Map<String, Value>) -> String {
     )
 }
 
-/// A reference to what a claim is filled from; Go writes its group even if there is none.
+/// A reference to the source of a claim's data; Go writes its group even if there is none.
 fn source(value: &Value) -> String {
     let mut value = value.clone();
     if let Some(map) = value.as_object_mut() {

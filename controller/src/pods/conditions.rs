@@ -1,4 +1,4 @@
-//! The patches of a pod's conditions, and of what every update in place writes beside the change.
+//! The patches of a pod's conditions, and of the fields that every update in place writes beside the change.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub(crate) fn start_patch(pod: &Pod, now: Timestamp) -> Option<Value> {
     Some(json!({ "status": { "conditions": conditions } }))
 }
 
-/// Who wants a pod out of service, in the message of its condition `KruisePodReady`.
+/// The client that wants a pod out of service, in the message of its condition `KruisePodReady`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct NotReadyKey {
     #[serde(rename = "userAgent")]

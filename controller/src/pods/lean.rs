@@ -1,7 +1,7 @@
-//! A pod as the caches hold it: what controllers ask of one, and no more.
+//! A pod as the caches hold it: the fields that controllers read, and no more.
 //!
 //! The generated type of a pod with one container takes more than 10 KiB, most of it for fields that are absent. A manager
-//! keeps every pod of a cluster, so what nobody here reads is dropped while the pod is decoded.
+//! keeps every pod of a cluster, so fields that no controller reads are dropped while the pod is decoded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,15 +26,15 @@ pub struct Pod {
     /// Everything but the managed fields and the deprecated link to itself.
     #[serde(deserialize_with = "slim_meta")]
     pub metadata: ObjectMeta,
-    /// What it is to be.
+    /// Its specification.
     #[serde(default, deserialize_with = "null_is_default")]
     pub spec: PodSpec,
-    /// What it is.
+    /// Its status.
     #[serde(default, deserialize_with = "null_is_default")]
     pub status: PodStatus,
 }
 
-/// What a pod is to be.
+/// The specification of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
@@ -183,13 +183,13 @@ pub struct EphemeralStatus {
     pub state: EphemeralState,
 }
 
-/// What a container is to be.
+/// The specification of a container.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Container {
     /// Its name in the pod.
     pub name: String,
-    /// What it runs.
+    /// The image that it runs.
     pub image: Option<String>,
     /// The variables that come from somewhere, and those that say when the container is to end.
     #[serde(default, deserialize_with = "kept_variables")]
@@ -197,9 +197,9 @@ pub struct Container {
     /// The ports that have names.
     #[serde(default, deserialize_with = "named_ports")]
     pub ports: Box<[NamedPort]>,
-    /// What it gets of its node.
+    /// Its requests of resources and its limits.
     pub resources: Option<Resources>,
-    /// What happens to it when it gets more or less.
+    /// Whether it restarts, by the resource that changes.
     #[serde(default, deserialize_with = "null_is_default")]
     pub resize_policy: Box<[ResizePolicy]>,
 }
@@ -260,7 +260,7 @@ pub struct Resources {
     /// The most it may use.
     #[serde(deserialize_with = "null_is_default")]
     pub limits: Amounts,
-    /// What is kept for it.
+    /// The amounts that are kept for it.
     #[serde(deserialize_with = "null_is_default")]
     pub requests: Amounts,
 }
@@ -276,7 +276,7 @@ impl From<BTreeMap<Box<str>, Box<str>>> for Amounts {
     }
 }
 
-/// What happens to a container that gets more or less of a resource.
+/// Whether a container restarts when its amount of a resource changes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResizePolicy {
@@ -286,7 +286,7 @@ pub struct ResizePolicy {
     pub restart_policy: String,
 }
 
-/// What a pod is.
+/// The status of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
@@ -328,7 +328,7 @@ pub struct PodCondition {
     pub message: Option<Box<str>>,
 }
 
-/// What a container is.
+/// The status of a container.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
@@ -346,14 +346,14 @@ pub struct ContainerStatus {
     pub ready: bool,
     /// How often it was started anew.
     pub restart_count: i32,
-    /// What it does.
+    /// Whether it runs or has ended.
     #[serde(deserialize_with = "null_is_default")]
     pub state: ContainerState,
-    /// What it got of its node.
+    /// The resources that it got of its node.
     pub resources: Option<Resources>,
 }
 
-/// What a container does.
+/// The state of a container: whether it runs or has ended.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "WrittenState")]
 pub struct ContainerState {

@@ -1,11 +1,11 @@
-//! Rows: what a cached pod keeps of a pod.
+//! Rows: the fields of a pod that a cached pod keeps.
 
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Container, ContainerStatus, Pod, Whole};
 
-/// Every field of a pod's metadata but one: what is left out here is left out of the cache.
+/// Every field of a pod's metadata but one: a field that is left out here is left out of the cache.
 #[test]
 fn of_the_metadata_the_managed_fields_alone_are_left_out() {
     let mut pod = json!({
@@ -36,7 +36,7 @@ fn of_the_metadata_the_managed_fields_alone_are_left_out() {
     assert_eq!(lean.metadata, whole.metadata);
 }
 
-/// What Go leaves out, sends empty and sends as null is all the same, and none of it is an error.
+/// Fields that Go leaves out, sends empty and sends as null are all the same, and none of them is an error.
 #[rstest]
 #[case::left_out(json!({"metadata": {}}))]
 #[case::null(json!({"metadata": {"creationTimestamp": null}, "spec": null, "status": null}))]

@@ -1,4 +1,4 @@
-//! Leave for a pod to go out of service: what controllers ask for before they update a pod.
+//! Leave for a pod to go out of service: controllers ask for it before they update a pod.
 
 use futures::future::BoxFuture;
 

@@ -1,4 +1,4 @@
-//! The pods and claims of owners: which owner a change concerns, and what became of members that the watches do not show.
+//! The pods and claims of owners: which owner a change concerns, and the fate of members that the watches do not show.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(crate) async fn writes(
     }
 }
 
-/// Has the changes of pods and claims wake their owners of kind `S`, and settle what was expected of them.
+/// Has the changes of pods and claims wake their owners of kind `S`, and settle the expectations about them.
 pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
     watches: &mut Watches<ObjectKey>,
     pods: &Informer<CachedPod>,
@@ -125,7 +125,7 @@ pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
     }
 }
 
-/// Has the changes of objects wake their owners of kind `S`, and settle what was expected of them.
+/// Has the changes of objects wake their owners of kind `S`, and settle the expectations about them.
 pub(crate) fn watch_owned<S, K>(
     watches: &mut Watches<ObjectKey>,
     cache: &Informer<K>,
@@ -141,7 +141,7 @@ pub(crate) fn watch_owned<S, K>(
     });
 }
 
-/// A pod or claim changed: settles what was expected of it, and has its owner looked at.
+/// A pod or claim changed: settles the expectations about it, and has its owner looked at.
 fn changed<S: Resource<DynamicType = ()>, K: Resource>(
     change: &Change<'_, K>,
     member: fn(String) -> Member,
@@ -184,7 +184,7 @@ pub(crate) fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Opt
 pub(crate) enum Adopters {
     /// Those that stay.
     Staying,
-    /// Those that are being deleted, too: what they adopt goes with them.
+    /// Those that are being deleted, too: the members that they adopt go with them.
     All,
 }
 
@@ -260,7 +260,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Asks whether a set is still there and may adopt. The cache may not know yet that it is being deleted, and orphans what it owns.
+    /// Asks whether a set is still there and may adopt. The cache may not know yet that it is being deleted, and orphans its members.
     ///
     /// # Errors
     /// Refusals of the server, and a set of that name that is another one by now, or goes.
@@ -312,8 +312,8 @@ impl Members<'_> {
         Ok(shown)
     }
 
-    /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the
-    /// watch has not told of it: a watch that has missed something will not tell any more, and until it lists again, which may be
+    /// Drops the expectations of a set that are older than they may be. The server's answer about each is taken into the cache where the
+    /// watch has not shown it: a watch that has missed something will not show it any more, and until it lists again, which may be
     /// in an hour, the set would be counted with pods that are gone.
     async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.open(key) {
@@ -328,7 +328,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Settles what is in doubt: requests of which nobody knows whether they were done.
+    /// Settles doubts: requests of which it is unknown whether they were done.
     async fn resolve(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.doubtful(key) {
             self.ask(key, expected, member).await?;

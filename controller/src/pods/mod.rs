@@ -1,6 +1,7 @@
-//! What the kinds that run pods have in common: engines that know pods, and no kind.
+//! The engines that the kinds that run pods have in common: they know pods, and no kind.
 //!
-//! * `pod` reads a pod, `lean` is what of it is kept, `word` a word of its status, `cached` how a cache keeps it; `cached_node` is that of a node;
+//! * `pod` reads a pod, `lean` is the part of it that is kept, `word` a word of its status, `cached` how a cache keeps it;
+//!   `cached_node` is that of a node;
 //! * `template` brings templates into Go's form, fills them in and judges them; `revision` names them, `claims_hash` the
 //!   templates of claims;
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
@@ -9,7 +10,7 @@
 //! * `adoption` says which pods become an owner's, `removal` ends one;
 //! * `build` makes pods and claims from templates, `ids` picks their ids, `ordinals` has their ordinals, `revision_plan` says which
 //!   revision a template is, `revision_keeper` has the revisions that there are;
-//! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
+//! * `action` lists the actions on pods, `actor` performs them, with their events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
 //! * `leave` is asked before a pod goes out of service for an update;
 //! * `strategic` applies strategic merge patches to pods;

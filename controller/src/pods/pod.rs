@@ -1,4 +1,4 @@
-//! What controllers read off a pod.
+//! The facts that controllers read off a pod.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ const TIMEOUT_S: i64 = 300;
 /// For how long a finished job is kept, in seconds.
 const TTL_S: i64 = 600;
 
-/// What the jobs of an owner are made of.
+/// The parts that the jobs of an owner are made of.
 pub(crate) struct JobSource<'a> {
     /// The owner.
     pub(crate) owner: &'a Owner,

@@ -12,7 +12,7 @@ use crate::pods::CachedPod;
 use crate::pods::lifecycle::rfc3339;
 use crate::pods::pod::{self, Pod};
 
-/// Whether nobody has said anything about the pod yet.
+/// Whether the condition of the pod's gate `KruisePodReady` is missing, and the pod is not being deleted.
 pub(crate) fn is_due(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none()
         && pod::has_gate(pod, labels::KRUISE_POD_READY)

@@ -1,4 +1,4 @@
-//! What every pod of an owner is looked after for in each pass, also when updates are paused.
+//! The care that every pod of an owner gets in each pass, also when updates are paused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::pods::{PodAction, PodRef};
 /// How many actions a pass has at most. Each is some KiB until it is carried out, and the next pass goes on with the others.
 const ACTIONS_MAX: usize = 1_000;
 
-/// The pods to look after, and what their owner says of them.
+/// The pods to look after, and their owner's settings for them.
 #[derive(Clone, Copy)]
 pub(crate) struct Care<'a> {
     /// The pods.
@@ -33,11 +33,11 @@ pub(crate) struct Care<'a> {
     pub(crate) update_revision: &'a str,
     /// When.
     pub(crate) now: Timestamp,
-    /// What differs from kind to kind.
+    /// The differences between kinds.
     pub(crate) ways: Ways,
 }
 
-/// What differs from kind to kind.
+/// The differences between kinds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ways {
     /// Whether pods have the label `pod-template-hash`.
@@ -54,7 +54,7 @@ impl<'a> Care<'a> {
     }
 }
 
-/// What looking after the pods comes to.
+/// The result of looking after the pods.
 #[derive(Default)]
 pub(crate) struct Refresh {
     pub(crate) actions: Vec<PodAction>,
@@ -144,7 +144,7 @@ fn one(care: &Care<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
     }
 }
 
-/// What an update in place needs next.
+/// The next step of an update in place.
 enum Step {
     /// Its grace period has so long to go.
     Wait(Duration),

@@ -71,7 +71,7 @@ pub(crate) enum History {
     All,
 }
 
-/// What the hash of a revision is taken over, and the label that has it.
+/// The data that the hash of a revision is taken over, and the label that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashOf {
     /// The data as Go writes it; the label is `controller.kubernetes.io/hash`.
@@ -105,7 +105,7 @@ impl HashOf {
 /// How much of a set's name goes into the names of its revisions.
 const NAME_LENGTH_MAX: usize = 223;
 
-/// What a ControllerRevision stores of a pod template: a patch that replaces it.
+/// The data of a ControllerRevision for a pod template: a patch that replaces it.
 ///
 /// # Errors
 /// The decoder's text when `template` is no pod template.

@@ -22,7 +22,7 @@ pub(crate) struct RevisionKeeper {
 }
 
 impl RevisionKeeper {
-    /// Reads what the cache has.
+    /// A keeper that reads `cache`.
     pub(crate) fn new(cache: Informer<ControllerRevision>) -> Self {
         Self {
             cache,
@@ -50,7 +50,7 @@ impl RevisionKeeper {
         orphans
     }
 
-    /// Adds what was written and is not in the cache yet, and forgets what has arrived.
+    /// Adds the written revisions that are not in the cache yet, and forgets those that have arrived.
     fn add_written(&self, revisions: &mut Vec<Arc<ControllerRevision>>, uid: &str) {
         self.lock_written().retain(|_, own| {
             if !own.owner_references().iter().any(|owner| owner.uid == uid) {
@@ -68,7 +68,7 @@ impl RevisionKeeper {
         });
     }
 
-    /// Forgets what was written of an owner that is gone, once the watch has shown it.
+    /// Forgets the written revisions of an owner that is gone, once the watch has shown them.
     pub(crate) fn forget_seen(&self) {
         self.lock_written()
             .retain(|revision, _| self.cache.get(revision).is_none());
@@ -78,7 +78,7 @@ impl RevisionKeeper {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The revisions of a pass, by `plan`, which is given how often a name was taken. Writes what the plan asks for, unless the
+    /// The revisions of a pass, by `plan`, which is given how often a name was taken. Writes the action of the plan, unless the
     /// owner is being deleted.
     ///
     /// # Errors

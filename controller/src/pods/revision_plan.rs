@@ -13,7 +13,7 @@ use super::revision::{self, HashOf, Revision, Revisions};
 use crate::api::labels;
 use crate::kit::Owner;
 
-/// What an owner's revisions are made of.
+/// The parts that an owner's revisions are made of.
 pub(crate) struct RevisionSource<'a> {
     /// The owner.
     pub(crate) owner: &'a Owner,
@@ -23,7 +23,7 @@ pub(crate) struct RevisionSource<'a> {
     pub(crate) template: &'a Value,
     /// The templates of claims, if new revisions get their hash.
     pub(crate) claim_templates: Option<&'a [Value]>,
-    /// What the hashes of new revisions are taken over.
+    /// The data that the hashes of new revisions are taken over.
     pub(crate) hash_of: HashOf,
     /// The revisions that exist.
     pub(crate) existing: &'a [Arc<ControllerRevision>],
@@ -31,7 +31,7 @@ pub(crate) struct RevisionSource<'a> {
     pub(crate) current: &'a str,
 }
 
-/// What must be written before the pass goes on.
+/// The write that is due before the pass goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RevisionAction {
     /// Create this revision.
@@ -45,7 +45,7 @@ pub(crate) enum RevisionAction {
     },
 }
 
-/// The revisions of a pass, and what to write.
+/// The revisions of a pass, and the write that is due.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RevisionPlan {
     pub(crate) revisions: Revisions,
@@ -116,7 +116,7 @@ type Texts = BTreeMap<String, String>;
 pub(crate) struct New<'a> {
     /// The owner, in the namespace of its revisions.
     pub(crate) owner: &'a Owner,
-    /// What its hash is taken over.
+    /// The data that its hash is taken over.
     pub(crate) hash_of: HashOf,
     /// The pod template, if the hash is taken over that.
     pub(crate) template: &'a Value,
@@ -177,7 +177,7 @@ fn known(revision: &ControllerRevision) -> Option<Revision> {
     })
 }
 
-/// What a revision says of the claim templates.
+/// The hash of the claim templates in a revision.
 fn claims_of(revision: &ControllerRevision) -> Option<String> {
     revision.annotations().get(labels::CLAIMS_HASH).cloned()
 }

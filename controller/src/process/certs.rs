@@ -23,7 +23,7 @@ const RENEW_BEFORE: Duration = Duration::from_secs(183 * 24 * 3600);
 pub struct Certificates {
     /// The authority's key.
     pub ca_key: String,
-    /// The authority's certificate: what the API server has to trust.
+    /// The authority's certificate, which the API server has to trust.
     pub ca_cert: String,
     /// The server's key.
     pub key: String,
@@ -111,7 +111,7 @@ impl Certificates {
         check().unwrap_or(false)
     }
 
-    /// What a TLS server needs.
+    /// The configuration of a TLS server.
     ///
     /// # Errors
     /// If key or certificate cannot be read, or do not belong together.

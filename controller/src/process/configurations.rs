@@ -12,7 +12,7 @@ use super::ProcessError;
 use crate::webhook::{CONVERT_PATH, WebhookKind, conversion, rules};
 use crate::workloads::ALL;
 
-/// OpenKruise keeps the webhooks as they were installed in this annotation; what no controller serves is left out of the
+/// OpenKruise keeps the webhooks as they were installed in this annotation; a webhook that no controller serves is left out of the
 /// configuration itself, and comes back with a manager that serves it.
 const TEMPLATE: &str = "template";
 

@@ -41,7 +41,7 @@ pub(super) async fn kinds_without_definition(client: &Client, options: &Options)
     left_out(client, options.workloads(), wanted, Unknown::Counts).await
 }
 
-/// What becomes of a definition of a version that the API server does not know.
+/// The treatment of a definition of a version that the API server does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     /// It is waited for.

@@ -33,7 +33,7 @@ impl Default for Timings {
     }
 }
 
-/// What a candidate does with the lease as it is.
+/// The next step of a candidate, by the lease as it is.
 #[derive(Debug, Clone, PartialEq)]
 enum Move {
     /// Someone else leads.

@@ -21,10 +21,10 @@ use crate::workloads::ALL;
 
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What the endpoints tell.
+/// The state that the endpoints report.
 #[derive(Clone)]
 pub struct State {
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
     /// Whether the webhooks have certificates and the API server trusts them.
     pub webhooks_ready: Arc<AtomicBool>,
@@ -52,7 +52,7 @@ impl Answer {
         }
     }
 
-    /// What was counted, those of families that not every controller has among it.
+    /// The metrics, those of families that not every controller has among them.
     pub fn metrics<'a>(metrics: &Metrics, families: impl Iterator<Item = &'a Family>) -> Self {
         Self {
             status: StatusCode::OK,

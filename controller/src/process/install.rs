@@ -28,7 +28,7 @@ const ACCOUNT: &str = "kruise-manager";
 /// that is down does not keep itself from starting.
 const PLANE: (&str, &str) = ("control-plane", "controller-manager");
 
-/// What the manager may do everywhere, whatever kinds it has.
+/// The manager's rights in the whole cluster, for any kinds.
 const CLUSTER_RULES: [Right; 10] = [
     Right::new(
         "admissionregistration.k8s.io",
@@ -56,7 +56,7 @@ const CLUSTER_RULES: [Right; 10] = [
     Right::new("", "secrets", &["create", "get", "list", "update", "watch"]),
 ];
 
-/// What it may do in its own namespace, to be elected.
+/// Its rights in its own namespace, to be elected.
 const ELECTION_RULES: [Right; 2] = [
     Right::new("coordination.k8s.io", "leases", OWN),
     Right::new("", "events", &["create"]),

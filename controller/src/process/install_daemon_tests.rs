@@ -1,4 +1,4 @@
-//! What is installed for the daemon, compared with the installation of OpenKruise's own.
+//! The objects that are installed for the daemon, compared with the installation of OpenKruise's own.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What is installed, compared with installations of OpenKruise's own manager.
+//! The objects that are installed, compared with installations of OpenKruise's own manager.
 
 use std::collections::BTreeSet;
 
@@ -206,7 +206,7 @@ fn unknown_gates_are_refused() {
     assert!(manifests(NAMESPACE, "image", "Nonsense=true").is_err());
 }
 
-/// What OpenKruise's Deployment says, this manager understands: its command, arguments, ports and probes.
+/// This manager understands OpenKruise's Deployment: its command, arguments, ports and probes.
 #[rstest]
 fn their_deployment_runs_this_manager(#[values("1.0.1", "1.5.0")] version: &str) {
     let theirs = upstream(version);

@@ -1,11 +1,11 @@
-//! The process around the controllers: what `kruise-manager` is beside [`Manager`](crate::Manager).
+//! The process around the controllers: the parts of `kruise-manager` beside [`Manager`](crate::Manager).
 //!
 //! `flags` (by `flag_table`) reads the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `definitions` asks which kinds are served, `install` and `install_daemon` know the manifests, `logs`
-//! writes what happens, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that
+//! writes the log, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that
 //! its chart runs this one. `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and
-//! `stop` (signals). `uninstall` checks that no workload is left, `version` tells what a program is.
+//! `stop` (signals). `uninstall` checks that no workload is left, `version` has the versions of a program.
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.
@@ -47,9 +47,9 @@ pub enum ProcessError {
     /// A request failed.
     #[error("{what}: {source}")]
     Request {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What came of it.
+        /// Its error.
         source: Box<kube::Error>,
     },
     /// An address cannot be listened at.

@@ -32,7 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The first delay after that has failed; each further one is twice as long, up to `LOOK_AGAIN`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 
-/// What the environment says, under OpenKruise's names.
+/// The variables of the environment, under OpenKruise's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// `POD_NAMESPACE`.
@@ -182,7 +182,7 @@ pub async fn run_with(
     lead(client, flags, environment, (metrics, clock), options, stop).await
 }
 
-/// The options of the controllers: those given, with what flags and gates say.
+/// The options of the controllers: those given, with the settings of flags and gates.
 fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options {
     let namespace = flags.text("namespace");
     Options {
@@ -284,7 +284,7 @@ async fn keep_webhooks(
 
 /// Runs the controllers while this process leads.
 ///
-/// `options` is awaited once the definitions are there: what they say depends on which there are.
+/// `options` is awaited once the definitions are there: the options depend on which there are.
 async fn lead(
     client: Client,
     flags: &Flags,

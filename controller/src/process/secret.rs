@@ -11,7 +11,7 @@ use kube::api::{Api, PostParams};
 use super::ProcessError;
 use super::certs::Certificates;
 
-/// The entries of the Secret, as OpenKruise names them. The last two say what `key.pem` and `cert.pem` say.
+/// The entries of the Secret, as OpenKruise names them. The last two say the same as `key.pem` and `cert.pem`.
 const CA_KEY: &str = "ca-key.pem";
 const CA_CERT: &str = "ca-cert.pem";
 const KEYS: [&str; 2] = ["key.pem", "tls.key"];
@@ -19,7 +19,7 @@ const CERTS: [&str; 2] = ["cert.pem", "tls.crt"];
 /// How often another replica may have been faster.
 const TRIES: u32 = 5;
 
-/// Reads certificates out of a Secret's data; what is missing is empty.
+/// Reads certificates out of a Secret's data; a missing entry is empty.
 fn read(data: &BTreeMap<String, ByteString>) -> Certificates {
     let text = |names: &[&str]| {
         names

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::webhook::{CONVERT_PATH, Surroundings, convert, review, rules};
 
-/// The most that is read of a review: an object and its predecessor, at most 3 MiB each, and what is around them.
+/// The most that is read of a review: an object and its predecessor, at most 3 MiB each, and the fields around them.
 const BODY_BYTES_MAX: usize = 7 * 1024 * 1024;
 /// How long a client may take for its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ impl Tls {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
     }
 
-    /// What new connections get; nothing before there are certificates.
+    /// The configuration of new connections; none before there are certificates.
     #[must_use]
     pub fn get(&self) -> Option<Arc<ServerConfig>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -100,7 +100,7 @@ impl Target {
 }
 
 impl Lookup {
-    /// Looks up through `client`, and shares what is known of kinds.
+    /// Looks up through `client`, and shares the knowledge of kinds.
     pub(crate) fn shared(client: Client, shared: &Shared) -> Self {
         Self {
             client,

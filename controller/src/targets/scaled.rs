@@ -1,4 +1,4 @@
-//! A workload as caches hold it: what wakes those who look after its pods.
+//! A workload as caches hold it: the fields that wake those who look after its pods.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ fn object(version: &str, kind: &str) -> Value {
     json!({ "apiVersion": format!("apps.kruise.io/{version}"), "kind": kind, "metadata": { "name": "s" } })
 }
 
-/// The version and kind of an object, the version that is asked for, and what comes back.
+/// The version and kind of an object, the version that is asked for, and the answer.
 #[rstest]
 #[case::to_the_stored_one(
     "v1alpha1",

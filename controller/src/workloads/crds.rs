@@ -38,7 +38,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    /// Leaves out what says the same in another way, or nothing to a client.
+    /// Leaves out keywords that say the same in another way, or nothing to a client.
     fn essence(value: &mut Value) {
         match value {
             Value::Object(map) => {

@@ -19,7 +19,7 @@ use crate::metrics::Family;
 use crate::pods::actor::{Actor, Words};
 use crate::pods::leave::Leave;
 
-/// A kind of OpenKruise: its controller, and what the process around it has to know.
+/// A kind of OpenKruise: its controller, and the facts that the process around it needs.
 pub struct Workload {
     /// The kind's name: that of its folder.
     pub name: &'static str,
@@ -72,7 +72,7 @@ pub struct Right {
 pub(crate) const OWN: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 /// The verbs of a cache.
 pub(crate) const READ: &[&str] = &["get", "list", "watch"];
-/// The verbs of who writes a status.
+/// The verbs of a client that writes a status.
 pub(crate) const STATUS: &[&str] = &["get", "patch", "update"];
 
 impl Right {
@@ -116,7 +116,7 @@ pub enum Takes {
     Text,
     /// `text` or `json`.
     Format,
-    /// `Name=true,Other=false`. A flag that is repeated adds to what it said before.
+    /// `Name=true,Other=false`. A flag that is repeated adds to its earlier value.
     Gates,
     /// A value of one of klog's own types. klog is not here, so the value is not read.
     Unread,
@@ -284,7 +284,7 @@ impl Start<'_> {
         }
     }
 
-    /// What gives pods leave to go out of service for updates, where that is asked for.
+    /// The source of leave for pods to go out of service for updates, if its gate is on.
     pub(crate) fn leave(&mut self) -> Option<Arc<dyn Leave>> {
         let options = self.options;
         if !options.gates.is_on(budgets::UPDATE_GATE) {

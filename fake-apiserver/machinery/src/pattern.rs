@@ -452,7 +452,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// What Go 1.26 says of these.
+    /// The results of Go 1.26.
     #[rstest]
     #[case(r"^\d+$", "٣", false)]
     #[case(r"^\d+$", "3", true)]

@@ -26,7 +26,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user of clients in this process: `system:admin`, who may do everything.
+    /// The user of clients in this process: `system:admin`, with the right to do everything.
     pub fn master() -> Arc<Self> {
         static MASTER: LazyLock<Arc<User>> = LazyLock::new(|| {
             Arc::new(User {

@@ -1,5 +1,5 @@
-//! The end of history. Every five minutes the real server has etcd forget what was older at the look before: what is asked for
-//! by its revision is there for five to ten minutes.
+//! The end of history. Every five minutes the real server has etcd forget the revisions older than the newest one at the look before:
+//! an object can be read at its revision for five to ten minutes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -124,7 +124,7 @@ struct Counts {
     long_running: BTreeMap<Labels, u64>,
 }
 
-/// How many kinds of requests are told apart at most: a client that asks for ever new paths must not fill the memory.
+/// How many kinds of requests are distinguished at most: a client that asks for ever new paths must not fill the memory.
 const KINDS_MAX: usize = 10_000;
 
 /// The counts of a server.

@@ -77,7 +77,7 @@ struct Restored {
 
 type Objects = BTreeMap<(GroupResource, ObjectKey), Restored>;
 
-/// What a journal has when it is opened.
+/// The contents of a journal when it is opened.
 #[derive(Default)]
 struct Contents {
     /// The newest revision.
@@ -303,7 +303,7 @@ fn line(revision: Revision, table: &GroupResource, stored: &Stored, lives: bool)
     with_checksum(&record)
 }
 
-/// What a journal's lines say.
+/// Reads the lines of a journal.
 fn read(path: &Path, mut file: impl io::BufRead) -> Result<Contents, JournalError> {
     let mut contents = Contents::default();
     let mut line = Vec::new();

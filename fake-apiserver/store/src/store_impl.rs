@@ -62,7 +62,7 @@ struct Inner {
     revision: Revision,
     common: Common,
     compacted: Revision,
-    /// Nobody may begin at an older revision, though its events may be there still.
+    /// No list or watch may begin at an older revision, though its events may be there still.
     retired: Revision,
     tables: Vec<Table>,
     /// Where each table is.

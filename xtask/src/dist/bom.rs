@@ -1,4 +1,4 @@
-//! The software bill of materials, in CycloneDX's JSON (1.5), from what `cargo metadata` prints.
+//! The software bill of materials, in CycloneDX's JSON (1.5), from the output of `cargo metadata`.
 //!
 //! The crates that write this form bring an XML parser and a validator along, and every build of `cargo xtask` would wait for them.
 
@@ -139,7 +139,7 @@ mod tests {
         json!({"id": format!("id-{name}"), "deps": needs})
     }
 
-    /// What is only tested with, or belongs to another program, is left out.
+    /// A crate that is only tested with, or belongs to another program, is left out.
     #[test]
     fn a_bill_has_what_the_programs_are_built_from() {
         let metadata = json!({

@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: what a release has, in one folder.
+//! `cargo xtask dist`: the files of a release, in one folder.
 //!
-//! `programs` builds the static programs, `archive` packs them and the chart, `bom` lists what they are made of, `changelog` sorts the
+//! `programs` builds the static programs, `archive` packs them and the chart, `bom` lists their parts, `changelog` sorts the
 //! subjects of commits by area, `checksums` comes last. The same commit gives the same archives: times are the commit's.
 
 mod archive;
@@ -41,7 +41,7 @@ struct Commit {
     time: u64,
 }
 
-/// What `program` prints, without the last line's end.
+/// The output of `program`, without the last line's end.
 fn output(program: &str, arguments: &[&str]) -> miette::Result<String> {
     let what = || format!("run {program} {}", arguments.join(" "));
     let output = Command::new(program)

@@ -1,4 +1,4 @@
-//! What is built once: every command that CI and readers run builds the crates with the same features.
+//! The crates are built once: every command that CI and readers run builds them with the same features.
 
 use std::path::{Path, PathBuf};
 

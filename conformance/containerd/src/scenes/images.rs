@@ -9,7 +9,7 @@ use crate::cluster::{NODE, cluster_objects, objects};
 use crate::registry::{PASSWORD, USER};
 use crate::{Failure, Proof, until};
 
-/// Runs an ImagePullJob to its end. Gives the job's status, and what the NodeImage says of the image.
+/// Runs an ImagePullJob to its end. Gives the job's status, and the image's entry in the NodeImage.
 async fn pull(proof: &Proof, job: &str, image: &str, secrets: &[&str]) -> Result<(Value, Value), Failure> {
     let jobs = objects(&proof.place.client, "v1beta1", "ImagePullJob");
     let (name, tag) = image.rsplit_once(':').ok_or("an image without a tag")?;

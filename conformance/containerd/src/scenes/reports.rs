@@ -1,4 +1,4 @@
-//! What the daemon reports of containers.
+//! The daemon's reports of containers.
 
 use controller::daemon::container_hash;
 use k8s_openapi::api::core::v1::Pod;

@@ -66,7 +66,7 @@ pub(super) fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
 }
 
 impl World {
-    /// Takes in a job; gives what is wrong with its end.
+    /// Takes in a job; gives the error in its end.
     fn job(&mut self, change: &Change) -> Option<String> {
         let job = self
             .jobs
@@ -100,7 +100,7 @@ impl World {
         None
     }
 
-    /// Takes in a pod; gives what is wrong with its creation.
+    /// Takes in a pod; gives the error in its creation.
     fn pod(&mut self, change: &Change) -> Option<String> {
         let name = change.name();
         if change.kind == ChangeKind::Deleted {
@@ -156,7 +156,7 @@ fn parallelism(job: &Value) -> i64 {
     given.map_or(i64::MAX, |given| of_whole(given, NODES))
 }
 
-/// The differences between the job with its pods at the end, and what it should have come to on so many nodes that take pods.
+/// The differences between the job with its pods at the end, and the expected result on so many nodes that take pods.
 pub(super) fn unlike(job: &Value, pods: &[Value], fitting: i64) -> Vec<String> {
     let mut wrongs = Vec::new();
     let uid = text(job, "/metadata/uid");

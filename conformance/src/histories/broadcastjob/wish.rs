@@ -1,4 +1,4 @@
-//! The random spec of the BroadcastJob, and what the user does to the nodes.
+//! The random spec of the BroadcastJob, and the user's changes of the nodes.
 
 use client_kit::Random;
 use shared_json::{Value, json};

@@ -62,11 +62,11 @@ struct World {
     /// By uid.
     jobs: BTreeMap<String, Job>,
     nodes: BTreeMap<String, Value>,
-    /// The image, node and version of what was listed, and until when, if it is not any more.
+    /// The image, node and version of each listed tag, and until when, if it is not listed any more.
     listed: BTreeMap<(String, String, i64), Option<i64>>,
 }
 
-/// A tag of a NodeImage: the image with its tag, and what is said of it.
+/// The tags of a NodeImage: the image with its tag, and the tag's entry.
 fn tags(node: &Value) -> Vec<(String, &Value)> {
     let images = node.pointer("/spec/images").and_then(Value::as_object);
     let mut out = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
 }
 
 impl World {
-    /// Takes in a job; gives what is wrong with its end.
+    /// Takes in a job; gives the error in its end.
     fn job(&mut self, change: &Change, deeds: &Deeds) -> Option<String> {
         let job = self
             .jobs
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// Takes in the images of a node; gives what nothing asks for.
+    /// Takes in the images of a node; gives the tags that no job asks for.
     fn node(&mut self, change: &Change) -> Vec<String> {
         let node = change.name();
         let before = self.nodes.insert(node.clone(), Value::clone(&change.object));
@@ -204,7 +204,7 @@ impl World {
         None
     }
 
-    /// What is wrong at the end.
+    /// The errors at the end.
     fn at_rest(&self) -> Vec<String> {
         let mut out = Vec::new();
         let there = || self.jobs.values().filter(|job| job.gone_ms.is_none());

@@ -88,7 +88,7 @@ impl World {
         self.desired.set(at_ms, desired(&self.budget, total));
     }
 
-    /// Takes in the budget; gives what is wrong with the records that are new.
+    /// Takes in the budget; gives the error in the records that are new.
     fn budget(&mut self, change: &Change) -> Option<String> {
         let before = recorded(&self.budget);
         self.budget = Value::clone(&change.object);
@@ -111,7 +111,7 @@ impl World {
         })
     }
 
-    /// Takes in a pod; gives what is wrong with its leave.
+    /// Takes in a pod; gives the error in its leave.
     fn pod(&mut self, change: &Change, deeds: &Deeds) -> Option<String> {
         let name = change.name();
         let before = match change.kind {
@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-/// The differences between the budget's status at the end and what follows from its pods.
+/// The differences between the budget's status at the end and the one that follows from its pods.
 pub(super) fn unlike(budget: &Value, pods: &[Value], replicas: i64) -> Vec<String> {
     let count = |pods: Vec<&Value>| i64::try_from(pods.len()).unwrap_or(i64::MAX);
     let current = count(pods.iter().filter(|pod| is_in_service(pod)).collect());

@@ -1,4 +1,4 @@
-//! The random spec of the budget, and what the user does to the pods that it guards.
+//! The random spec of the budget, and the user's changes of the pods that it guards.
 
 use client_kit::Random;
 use shared_json::{Value, json};

@@ -109,7 +109,7 @@ impl World {
         known.push((change.at_ms, labels.unwrap_or_default()));
     }
 
-    /// Takes in an object of the copies' name; gives what is wrong with the change.
+    /// Takes in an object of the copies' name; gives the error in the change.
     fn copy(&mut self, change: &Change, deeds: &Deeds) -> Option<String> {
         let namespace = text(&change.object, "/metadata/namespace");
         let before = self.copies.get(&namespace).copied();

@@ -15,7 +15,7 @@ fn change(at_ms: i64, resource: &str, kind: ChangeKind, object: Value) -> Change
     }
 }
 
-/// The distribution of the data 1 to these namespaces and to those with a label, and what its status counts.
+/// The distribution of the data 1 to these namespaces and to those with a label, and the counts in its status.
 fn distribution(at_ms: i64, included: &[&str], desired: i64, succeeded: i64) -> Change {
     let included: Vec<Value> = included.iter().map(|name| json!({"name": name})).collect();
     let object = json!({

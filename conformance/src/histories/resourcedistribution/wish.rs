@@ -1,4 +1,4 @@
-//! The random spec of the distribution, and what the user does to namespaces and copies.
+//! The random spec of the distribution, and the user's changes of namespaces and copies.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl DistributionWish {
         if self.secret { "Secret" } else { "ConfigMap" }
     }
 
-    /// The copy in a namespace, with what else there is to say of it.
+    /// The copy in a namespace, with the fields of `more`.
     fn copy(&self, namespace: &str, more: Value) -> Value {
         let mut object = more;
         object["apiVersion"] = json!("v1");

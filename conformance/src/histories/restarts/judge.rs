@@ -20,7 +20,7 @@ fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     list.map(Array::as_slice).unwrap_or_default()
 }
 
-/// What was seen of the requests so far.
+/// The requests that were seen so far.
 #[derive(Default)]
 struct Seen {
     /// Those that are there.
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes in a request; gives what is wrong with it.
+    /// Takes in a request; gives the error in it.
     fn request(&mut self, change: &Change) -> Option<String> {
         let (name, request) = (change.name(), &change.object);
         if change.kind == ChangeKind::Deleted {
@@ -54,7 +54,7 @@ impl Seen {
         (!others.is_empty()).then(|| format!("is carried out together with {}", others.join(", ")))
     }
 
-    /// What is wrong with the restarts of a pod.
+    /// The error in the restarts of a pod.
     fn pod(&self, pod: &Value) -> Option<String> {
         let uid = text(pod, "/metadata/uid");
         list(pod, "/status/containerStatuses").iter().find_map(|status| {

@@ -82,7 +82,7 @@ impl Pod {
         })
     }
 
-    /// Whether all of its containers run what they are to run, and it is ready.
+    /// Whether all of its containers run as they should, and it is ready.
     pub(super) fn serves(&self) -> bool {
         self.ready && self.containers.values().all(|container| container.runs)
     }

@@ -19,7 +19,7 @@ pub(in crate::histories) struct UnitedDeploymentWish {
     subsets: usize,
     /// Whether subsets have minima and maxima.
     bounded: bool,
-    /// What the first of several subsets says it has.
+    /// The number of replicas in the first of several subsets.
     first: Value,
     partitions: Vec<i64>,
     image: u64,

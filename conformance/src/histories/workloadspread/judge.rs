@@ -172,7 +172,7 @@ impl World {
     }
 }
 
-/// What the spread and its workload should have come to.
+/// The expected result of the spread and its workload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whole {
     /// How many pods there are to be.

@@ -1,4 +1,4 @@
-//! The random spec of the spread, and what the user does to the workload.
+//! The random spec of the spread, and the user's changes of the workload.
 
 use client_kit::Random;
 use shared_json::{Value, json};

@@ -50,7 +50,7 @@ const fn kind(recorded: &'static str, group: &'static str, kind: &'static str) -
     }
 }
 
-/// In the order in which they are put: owners come before what they own.
+/// In the order in which they are put: owners come before the objects that they own.
 const KINDS: [Kind; 7] = [
     Kind {
         namespaced: false,

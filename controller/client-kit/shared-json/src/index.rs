@@ -13,15 +13,15 @@ mod private {
     impl<T: ?Sized + Sealed> Sealed for &T {}
 }
 
-/// What a [`Value`] is indexed with: the name of a field, or a place in an array.
+/// An index into a [`Value`]: the name of a field, or a place in an array.
 pub trait Index: private::Sealed {
-    /// What is there.
+    /// The value at the index, if there is one.
     #[doc(hidden)]
     fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value>;
-    /// What is there, to be written.
+    /// The value at the index, to be written.
     #[doc(hidden)]
     fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
-    /// What is there, to be written, and made if it is a field.
+    /// The value at the index, to be written; a field that is missing is made.
     #[doc(hidden)]
     fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value;
 }
@@ -114,7 +114,7 @@ impl<T: ?Sized + Index> Index for &T {
 impl<I: Index> ops::Index<I> for Value {
     type Output = Value;
 
-    /// What is there; null if there is nothing.
+    /// The value at the index; null if there is none.
     fn index(&self, index: I) -> &Value {
         static NULL: Value = Value::Null;
         index.index_into(self).unwrap_or(&NULL)
@@ -122,7 +122,7 @@ impl<I: Index> ops::Index<I> for Value {
 }
 
 impl<I: Index> ops::IndexMut<I> for Value {
-    /// What is there. A field that is not there is made.
+    /// The value at the index. A field that is not there is made.
     ///
     /// # Panics
     /// If there is no such place in an array, or the value is of another kind.

@@ -1,9 +1,9 @@
 //! JSON whose copies share memory.
 //!
-//! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object, an array or a long text is that in the
-//! same memory: what is written through one of them is copied then, one level at a time, so that two versions of a document have
-//! in common what they have in common. And an object is a sorted row of its fields, whose names are kept once for the whole process
-//! ([`Name`]); it takes a fraction of the memory of a tree. What is the same memory is equal at a glance, and a short text takes none.
+//! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object, an array or a long text shares its memory.
+//! A write through one of the copies copies one level at a time, so that two versions of a document still share the parts that are
+//! the same in both. And an object is a sorted row of its fields, whose names are kept once for the whole process ([`Name`]); it takes
+//! a fraction of the memory of a tree. Two values in the same memory are equal at a glance, and a short text takes no memory of its own.
 //!
 //! Text is read and written by `serde_json` itself, whose functions are here, too.
 
@@ -37,6 +37,6 @@ pub use value::Value;
 
 #[doc(hidden)]
 pub mod private {
-    //! What the macro writes.
+    //! The names that the macro's output uses.
     pub use crate::literal::{Expression, Serialised, Shared};
 }

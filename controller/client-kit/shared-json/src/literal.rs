@@ -1,4 +1,4 @@
-//! What `json!` makes of expressions. Of those that are JSON already it takes a copy, which shares their memory.
+//! The expressions in `json!`. Of those that are JSON already it takes a copy, which shares their memory.
 
 use serde::Serialize;
 

@@ -103,7 +103,7 @@ impl Map {
         self.len() == other.len() && (self.is_empty() || self.slice().as_ptr() == other.slice().as_ptr())
     }
 
-    /// Whether both have the same fields with what is the same memory, or small and alike. False says nothing.
+    /// Whether both have the same fields with values in the same memory, or small and alike. False says nothing.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         self.is_same(other)
@@ -183,7 +183,7 @@ impl Map {
         find(self.slice(), name.borrow()).is_some()
     }
 
-    /// Sets a field; gives what it was.
+    /// Sets a field; gives the value that it had.
     pub fn insert(&mut self, name: impl Into<Name>, value: Value) -> Option<Value> {
         let name = name.into();
         match place(self.slice(), &name) {
@@ -302,7 +302,7 @@ pub type IterMut<'a> = std::iter::Map<std::slice::IterMut<'a, Field>, fn(&mut Fi
 pub type Keys<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &Name>;
 /// An object's values.
 pub type Values<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &Value>;
-/// The fields of what was an object.
+/// The fields of a map that was consumed.
 pub type IntoIter = ecow::vec::IntoIter<Field>;
 
 impl IntoIterator for Map {
@@ -432,7 +432,7 @@ impl<'a> OccupiedEntry<'a> {
         &mut self.map.slice_mut()[self.index].1
     }
 
-    /// Sets it; gives what it was.
+    /// Sets the value; gives the one before.
     pub fn insert(&mut self, value: Value) -> Value {
         std::mem::replace(self.get_mut(), value)
     }

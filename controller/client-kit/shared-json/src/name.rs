@@ -25,7 +25,7 @@ enum Text {
     Own(Glance, Arc<Box<str>>),
 }
 
-/// What is to be seen of a name at a glance: its first letter, its length, the one in its middle and its last.
+/// The parts of a name that are compared at a glance: its first letter, its length, the one in its middle and its last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Glance(u32);
 
@@ -230,7 +230,7 @@ impl Name {
         }
     }
 
-    /// Whether it is a text. Names are short: most are told apart without a call.
+    /// Whether it is a text. Names are short: most are distinguished without a call.
     #[inline]
     pub(crate) fn is_text(&self, text: &str) -> bool {
         let (own, text) = (self.as_str().as_bytes(), text.as_bytes());

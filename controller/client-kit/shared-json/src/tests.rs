@@ -1,4 +1,4 @@
-//! What a value does is what `serde_json`'s does, and what is written through a copy stays there.
+//! A value does as `serde_json`'s does, and a write through a copy stays in that copy.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What is done to a field of an object.
+/// A change of a field of an object.
 #[derive(Debug, Clone)]
 enum Step {
     Insert(String, i64),

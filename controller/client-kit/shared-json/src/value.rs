@@ -170,7 +170,7 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// What a JSON pointer (RFC 6901) points to.
+    /// The value that a JSON pointer (RFC 6901) points to.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         let (mut target, mut rest) = (self, pointer);
@@ -239,7 +239,7 @@ impl Value {
     }
 }
 
-/// The first name of a pointer, and what follows it.
+/// The first name of a pointer, and the rest of the pointer.
 fn first_token(pointer: &str) -> Option<(Cow<'_, str>, &str)> {
     let after = pointer.strip_prefix('/')?;
     // Pointers are short: nothing is gained by searching them in words.

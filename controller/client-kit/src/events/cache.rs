@@ -1,11 +1,11 @@
-//! A bounded map that forgets what was used least recently, as the caches behind client-go's correlator do.
+//! A bounded map that forgets the least recently used entry, as the caches behind client-go's correlator do.
 
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 /// How many keys each cache of the correlator holds (client-go: 4096).
 pub(crate) const CACHE_ENTRIES_MAX: usize = 4096;
 
-/// What is kept of a text that is only ever compared: 128 bits, which tell any two apart.
+/// The digest of a text that is only ever compared: 128 bits, which tell any two apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Digest(u64, u64);
 

@@ -1,4 +1,4 @@
-//! What becomes of an event: the rules of client-go's `EventCorrelator`, without I/O.
+//! The decision on each event: the rules of client-go's `EventCorrelator`, without I/O.
 
 use jiff::Timestamp;
 
@@ -13,10 +13,10 @@ const SIMILAR_INTERVAL_S: f64 = 600.0;
 const SPAM_BURST: f64 = 25.0;
 /// How many more it may write per second (client-go: one in five minutes).
 const SPAM_REFILL_PER_S: f64 = 1.0 / 300.0;
-/// What a summary's message begins with.
+/// The beginning of a summary's message.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// What to do with an event.
+/// The decision on an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Create it.
@@ -81,7 +81,7 @@ impl EventCorrelator {
         }
     }
 
-    /// Decides what becomes of `event`, seen at `now`.
+    /// Decides on `event`, seen at `now`.
     pub fn correlate(&mut self, event: Event, now: Timestamp) -> Decision {
         let keys = event.keys();
         let (event, key) = self.aggregate(event, &keys, now);
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Feeds `(object, reason, message, second)` rows and renders what is decided, one word or line each.
+    /// Feeds `(object, reason, message, second)` rows and renders the decisions, one word or line each.
     fn decide(rows: impl IntoIterator<Item = (String, &'static str, String, i64)>) -> Vec<String> {
         let mut correlator = EventCorrelator::new();
         rows.into_iter()

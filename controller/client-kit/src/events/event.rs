@@ -27,7 +27,7 @@ impl fmt::Display for EventType {
     }
 }
 
-/// Who reports.
+/// The reporter of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSource {
     /// The component, such as `cloneset-controller` or `kubelet`.
@@ -44,9 +44,9 @@ pub struct EventSource {
 pub struct Event {
     /// `metadata.name`: `<object's name>.<time in nanoseconds, hexadecimal>`.
     pub name: String,
-    /// What it is about.
+    /// The object it is about.
     pub object: ObjectReference,
-    /// Who reports.
+    /// The reporter.
     pub source: EventSource,
     /// How serious it is.
     pub kind: EventType,
@@ -117,7 +117,7 @@ impl Event {
         json!({ "count": self.count, "lastTimestamp": seconds(self.last), "message": self.message })
     }
 
-    /// What it is known by.
+    /// The keys by which it is known.
     pub(crate) fn keys(&self) -> Keys {
         let object = &self.object;
         let mut words = Words::default();
@@ -153,7 +153,7 @@ impl Event {
     }
 }
 
-/// What events are known by.
+/// The keys by which events are known.
 pub(crate) struct Keys {
     /// Those of one source about one object: so many of them may be written.
     pub source: Digest,

@@ -1,7 +1,7 @@
 //! Events as client-go's `record` package writes them.
 //!
 //! [`EventRecorder`] takes events from a component without ever blocking it and writes them, in order, from a task of
-//! its own. Before one is written, [`EventCorrelator`] decides what becomes of it: a new object, a higher count on an
+//! its own. Before one is written, [`EventCorrelator`] decides on it: a new object, a higher count on an
 //! old one, a summary of many similar ones, or nothing because the component talks too much.
 
 mod cache;

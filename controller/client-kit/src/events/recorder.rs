@@ -66,7 +66,7 @@ impl Stamps {
 }
 
 impl EventRecorder {
-    /// A recorder for `component` (on node `host`, if that is part of who it is), whose timestamps come from `clock`.
+    /// A recorder for `component` (on node `host`, if that is part of its identity), whose timestamps come from `clock`.
     ///
     /// Spawns the writing task, so it must be called within a tokio runtime.
     #[must_use]

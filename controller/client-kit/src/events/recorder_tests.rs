@@ -12,14 +12,14 @@ use crate::TokioClock;
 /// The requests a server got: method and path, body.
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// What is recorded, what the server answers first, and what it is asked.
+/// The recorded events, the first answers of the server, and the requests that it gets.
 struct Row {
     events: &'static [(&'static str, &'static str)],
     answers: &'static [u16],
     want: &'static [&'static str],
 }
 
-/// A server that answers each request with the next of `answers` (then 201) and keeps what it was asked.
+/// A server that answers each request with the next of `answers` (then 201) and keeps the requests.
 fn server(answers: Vec<u16>) -> (Client, Requests) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
@@ -108,7 +108,7 @@ async fn an_event_looks_like_the_real_ones() {
     assert_eq!(seen[1].1["firstTimestamp"], "2026-11-20T11:33:24Z");
 }
 
-/// What is asked when `(reason, message)` pairs are recorded at one instant and the server answers with `answers`.
+/// The requests when `(reason, message)` pairs are recorded at one instant and the server answers with `answers`.
 async fn asked(events: &[(&str, &str)], answers: Vec<u16>) -> Vec<String> {
     let (client, seen) = server(answers);
     let recorder = EventRecorder::new(client, "c", None, Arc::new(TokioClock::starting_at(start())));

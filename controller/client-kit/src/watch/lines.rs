@@ -11,14 +11,14 @@ use shared_json::Value;
 use crate::lean::LeanObject;
 use crate::local::{LINE, LocalEvent, LocalObjects};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone)]
 pub(super) enum Told {
     /// The object is there.
     Present(Arc<Value>),
     /// It is gone.
     Gone(Arc<Value>),
-    /// All before this version has been told; whether that ends the list at the beginning.
+    /// All before this version has been sent; whether that ends the list at the beginning.
     Bookmark { version: String, ends: bool },
     /// The watch has failed.
     Failed { code: u16, message: String },
@@ -27,11 +27,11 @@ pub(super) enum Told {
 /// The lines of an answer.
 pub(super) struct Lines {
     body: BoxStream<'static, kube::Result<Bytes>>,
-    /// What has come and was not read yet.
+    /// The bytes that have come and were not read yet.
     rest: BytesMut,
     /// So much of it holds no end of a line.
     searched: usize,
-    /// What a server of this process says beside them.
+    /// The events that a server of this process leaves beside them.
     local: LocalObjects,
 }
 
@@ -49,7 +49,7 @@ impl Lines {
         }
     }
 
-    /// What the next line says; `None` at the end.
+    /// The content of the next line; `None` at the end.
     ///
     /// # Errors
     /// If the connection fails, or the line is not of a watch.
@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-/// What ends the initial events, as an annotation of a bookmark.
+/// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 fn decode(line: &[u8]) -> Result<Told, kube::Error> {

@@ -89,7 +89,7 @@ pub struct PodSandboxConfig {
     /// Annotations.
     #[prost(btree_map = "string, string", tag = "7")]
     pub annotations: BTreeMap<String, String>,
-    /// What only Linux has.
+    /// The settings that only Linux has.
     #[prost(message, optional, tag = "8")]
     pub linux: Option<LinuxPodSandboxConfig>,
 }
@@ -223,7 +223,7 @@ pub struct ContainerConfig {
     /// Its log, in the folder of the sandbox's logs.
     #[prost(string, tag = "11")]
     pub log_path: String,
-    /// What only Linux has.
+    /// The settings that only Linux has.
     #[prost(message, optional, tag = "15")]
     pub linux: Option<LinuxContainerConfig>,
 }

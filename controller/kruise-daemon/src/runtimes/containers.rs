@@ -1,4 +1,4 @@
-//! Containers of pods: what runs, commands, stops.
+//! Containers of pods: the running ones, commands in them, their stop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The container runtimes of the node, by CRI.
 //!
-//! `sockets` finds the sockets, [`Runtimes`] the runtimes that answer there. `containers` and `images` are what the daemon asks of them:
+//! `sockets` finds the sockets, [`Runtimes`] the runtimes that answer there. `containers` and `images` make the daemon's requests of them:
 //! container work goes to the runtime that is named before the container's id (`containerd://…`), images go to the first runtime.
 
 mod containers;

@@ -1,4 +1,4 @@
-//! The program as a user starts it: what it says when it cannot run, and its work on a simulated node.
+//! The program as a user starts it: its errors when it cannot run, and its work on a simulated node.
 
 mod simulated;
 mod starts;

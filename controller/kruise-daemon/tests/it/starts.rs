@@ -1,4 +1,4 @@
-//! Starts that end: the exit code, the reason, and what to do about it.
+//! Starts that end: the exit code, the reason, and the remedy.
 
 use std::path::PathBuf;
 use std::process::Command;

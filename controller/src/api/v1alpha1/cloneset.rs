@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{CloneSetScaleStrategy, CloneSetStatus, CloneSetUpdateStrategy, Lifecycle};
 
-/// What a CloneSet should be.
+/// The specification of a CloneSet.
 ///
 /// `template` and `volumeClaimTemplates` are kept as they came: the server does not look into them, and fields that this
 /// release does not know must survive.

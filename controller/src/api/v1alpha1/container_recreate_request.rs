@@ -144,7 +144,7 @@ pub struct ContainerRecreateState {
     pub is_killed: bool,
 }
 
-/// A container of a request in the annotation with what the pod's status says of it.
+/// A container of a request in the annotation, with its state in the pod's status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncedContainer {

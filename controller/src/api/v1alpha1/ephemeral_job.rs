@@ -65,7 +65,7 @@ pub struct EphemeralContainerTemplate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EphemeralJobStatus {
-    /// What became of the job.
+    /// The conditions, which report the outcome of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<JobCondition>>")]
     pub conditions: Vec<JobCondition>,

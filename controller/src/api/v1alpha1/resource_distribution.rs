@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::is_zero;
 
-/// What is copied, and into which namespaces.
+/// The object that is copied, and the namespaces that it is copied into.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "apps.kruise.io",
@@ -105,7 +105,7 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "super::is_zero_i64")]
     #[schemars(with = "Option<i64>")]
     pub observed_generation: i64,
-    /// What went wrong, by kind of failure.
+    /// The conditions, one for each kind of failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<ResourceDistributionCondition>>")]
     pub conditions: Vec<ResourceDistributionCondition>,

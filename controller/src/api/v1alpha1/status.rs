@@ -1,4 +1,4 @@
-//! What a CloneSet is.
+//! The status of a CloneSet.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{is_zero, is_zero_i64};
 
-/// What a CloneSet is. Fields that Go leaves out when they are zero are left out here too.
+/// The status of a CloneSet. Fields that Go leaves out when they are zero are left out here too.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("required" = ["availableReplicas", "readyReplicas", "replicas", "updatedReadyReplicas", "updatedReplicas"]))]
@@ -49,7 +49,7 @@ pub struct CloneSetStatus {
     /// How often a revision's name was taken by another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// What went wrong, and how the update proceeds.
+    /// The conditions, which report failures and the progress of the update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<CloneSetCondition>>")]
     pub conditions: Vec<CloneSetCondition>,

@@ -73,7 +73,7 @@ pub struct OrderPriorityTerm {
     pub ordered_key: String,
 }
 
-/// A selector and what a pod it matches weighs.
+/// A selector and the weight of a pod that it matches.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WeightPriorityTerm {

@@ -145,7 +145,7 @@ pub struct Subset {
     /// The taints that its pods tolerate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
-    /// How many pods it has: a number, or a percentage of all, rounded half up. An unset one shares what is left.
+    /// How many pods it has: a number, or a percentage of all, rounded half up. An unset one shares the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<IntOrString>,
     /// How many pods it gets before any subset gets more than its minimum.

@@ -42,7 +42,7 @@ pub struct WorkloadSpreadSpec {
     /// The subsets, in the order in which they are filled.
     #[serde(default)]
     pub subsets: Vec<WorkloadSpreadSubset>,
-    /// What happens when a subset has no room.
+    /// The strategy when a subset has no room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_strategy: Option<WorkloadSpreadScheduleStrategy>,
 }
@@ -92,7 +92,7 @@ pub struct WorkloadSpreadSubset {
     pub patch: Option<Value>,
 }
 
-/// What happens when a subset has no room.
+/// The strategy when a subset has no room.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpreadScheduleStrategy {

@@ -38,7 +38,7 @@ pub struct AdvancedCronJobSpec {
     /// How many seconds late a job may begin. Any number when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting_deadline_seconds: Option<i64>,
-    /// What happens while an earlier job is active: `Allow` (default), `Forbid` or `Replace`.
+    /// The policy while an earlier job is active: `Allow` (default), `Forbid` or `Replace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Allow", "Forbid", "Replace"]))]
     pub concurrency_policy: Option<String>,

@@ -43,7 +43,7 @@ pub struct BroadcastJobSpec {
     /// Make no pods for now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// What a failed pod does to the job.
+    /// The effect of a failed pod on the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
 }
@@ -63,7 +63,7 @@ pub struct CompletionPolicy {
     pub ttl_seconds_after_finished: Option<i32>,
 }
 
-/// What a failed pod does to its job.
+/// The effect of a failed pod on its job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailurePolicy {

@@ -1,4 +1,4 @@
-//! What an ImagePullJob says of its image, and an ImageListPullJob of each of its images.
+//! The settings of an ImagePullJob for its image, and of an ImageListPullJob for each of its images.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub struct PullPolicy {
     pub backoff_limit: Option<i32>,
 }
 
-/// What the runtime is told beside.
+/// Labels and annotations of the sandbox that the runtime gets beside the image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {

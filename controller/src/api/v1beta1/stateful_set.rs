@@ -226,7 +226,7 @@ pub struct StatefulSetStatus {
     /// How often a revision's name was taken by another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// What went wrong.
+    /// The conditions, which report failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<StatefulSetCondition>>")]
     pub conditions: Vec<StatefulSetCondition>,

@@ -1,7 +1,7 @@
-//! The daemon's images: pulls what the NodeImage of its node asks for, and answers in its status.
+//! The daemon's images: pulls the images that the NodeImage of its node asks for, and answers in its status.
 //!
-//! `puller` compares the list with what is under way, `worker` pulls one tag, `report` makes the status (pure), `credentials` reads
-//! Secrets, `pace` holds back writes. [`ImageService`] is what all that needs of the node.
+//! `puller` compares the list with the pulls under way, `worker` pulls one tag, `report` makes the status (pure), `credentials` reads
+//! Secrets, `pace` holds back writes. [`ImageService`] is the part of the node that they need.
 
 mod pace;
 mod puller;

@@ -1,4 +1,4 @@
-//! Compares the list of the node with what is under way.
+//! Compares the list of the node with the pulls under way.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::kit::{
     requests,
 };
 
-/// Who pulls, in events.
+/// The component that pulls, in events.
 const COMPONENT: &str = "kruise-daemon-imagepuller";
 /// The delays after failures.
 const RETRY: RetryDelays = RetryDelays {
@@ -146,7 +146,7 @@ impl Puller {
         });
     }
 
-    /// Begins to work on tags that nobody works on.
+    /// Begins to work on tags that have no worker.
     async fn start_workers(&self, image: &NodeImage) -> Result<(), ActError> {
         for (name, spec) in &image.spec.images {
             for tag in &spec.tags {

@@ -1,4 +1,4 @@
-//! The status of a list, by what is under way.
+//! The status of a list, by the pulls under way.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The tag `1` in version 1, and perhaps `2`; what the list says of `1`, and what is under way.
+    /// The tag `1` in version 1, and perhaps `2`; the status of `1` in the list, and the pull under way.
     #[rstest]
     #[case::nothing_yet(json!([]), None, "2/0/0/0/0", "")]
     #[case::under_way(json!([]), Some(("Pulling", 1)), "2/0/0/1/0", "1 Pulling")]

@@ -18,7 +18,7 @@ pub struct PullRequest {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What the daemon asks of a node's image service (`ImageStatus` and `PullImage` of CRI). Errors are the service's texts.
+/// The daemon's requests to a node's image service (`ImageStatus` and `PullImage` of CRI). Errors are the service's texts.
 pub trait ImageService: Send + Sync + 'static {
     /// The id of an image (`sha256:…`); nothing where the node does not have it.
     fn status<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<Option<String>, String>>;

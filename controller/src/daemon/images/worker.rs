@@ -15,7 +15,7 @@ use super::service::{ImageService, PullRequest};
 use crate::api::v1beta1::{ImageTagSpec, ImageTagStatus, SandboxConfig};
 use crate::images::{BACKOFF_LIMIT, ImageReference, TIMEOUT_S};
 
-/// Annotation of the sandbox: who pulls.
+/// Annotation of the sandbox: the program that pulls.
 const PULLED_BY: (&str, &str) = ("apps.kruise.io/pulling-image-by", "kruise-daemon");
 /// How long a worker sleeps after its first failure, in seconds; doubled after each further one …
 const SLEEP_MIN_S: u64 = 1;
@@ -26,12 +26,12 @@ const SLEEP_MAX_S: u64 = 30;
 pub(super) struct Worker {
     /// The version of its tag.
     pub(super) version: i64,
-    /// What it says of its tag, once it has begun.
+    /// The status of its tag, once it has begun.
     status: Arc<Mutex<Option<ImageTagStatus>>>,
     task: AbortHandle,
 }
 
-/// What a worker needs.
+/// The parts that a worker needs.
 pub(super) struct Task {
     pub(super) service: Arc<dyn ImageService>,
     pub(super) recorder: EventRecorder,
@@ -60,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// What it says of its tag, once it has begun.
+    /// The status of its tag, once it has begun.
     pub(super) fn status(&self) -> Option<ImageTagStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

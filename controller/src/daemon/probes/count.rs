@@ -1,4 +1,4 @@
-//! The state of a probe: what its answers add up to.
+//! The state of a probe: the sum of its answers.
 
 use k8s_openapi::api::core::v1::Probe;
 

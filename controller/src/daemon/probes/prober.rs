@@ -17,7 +17,7 @@ use crate::api::v1alpha1::NodePodProbe;
 use crate::daemon::runtime::{ContainerRuntime, PodNetwork, RunningContainer};
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, WorkQueue};
 
-/// How long a result that does not change is not told again (OpenKruise: 10 minutes).
+/// How long a result that does not change is not reported again (OpenKruise: 10 minutes).
 const TOLD_AGAIN: Duration = Duration::from_secs(600);
 
 /// The reconciler. Its keys are probes.
@@ -42,7 +42,7 @@ pub(super) struct Probed {
     count: Count,
     /// When it is asked next.
     due: Instant,
-    /// The result that was told last, and when.
+    /// The result that was reported last, and when.
     told: Option<(State, String, Instant)>,
 }
 
@@ -73,7 +73,7 @@ impl Probed {
         self.probe = probe.clone();
     }
 
-    /// Whether the result is to be told.
+    /// Whether the result is to be reported.
     fn is_news(&self) -> bool {
         match &self.told {
             // A container of which nothing is known yet is no news.
@@ -183,7 +183,7 @@ impl Prober {
         }
     }
 
-    /// Has a result written and told.
+    /// Has a result written and reported.
     fn tell(&self, key: &ProbeKey, probed: &mut Probed) {
         let (state, message) = (probed.count.state, probed.count.message.clone());
         probed.told = Some((state, message.clone(), Instant::now()));

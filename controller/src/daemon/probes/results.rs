@@ -19,7 +19,7 @@ pub(super) struct ProbeResult {
     pub(super) at: Timestamp,
 }
 
-/// The results, and which of them are still to be told. Clones of the reference share them.
+/// The results, and which of them are still to be reported. Clones of the reference share them.
 #[derive(Debug, Default)]
 pub(super) struct Results(Mutex<Inner>);
 
@@ -34,7 +34,7 @@ impl Results {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A probe has a result that is to be told.
+    /// A probe has a result that is to be reported.
     pub(super) fn put(&self, key: &ProbeKey, result: ProbeResult) {
         let mut inner = self.lock();
         inner.known.insert(key.clone(), result);
@@ -53,7 +53,7 @@ impl Results {
         self.lock().known.clone()
     }
 
-    /// The results that are to be told, which count as told then.
+    /// The results that are to be reported, which count as reported then.
     pub(super) fn take_untold(&self) -> Vec<(ProbeKey, ProbeResult)> {
         let mut inner = self.lock();
         let untold = std::mem::take(&mut inner.untold);

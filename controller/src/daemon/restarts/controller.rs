@@ -112,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// Carries out a request: at most one container is stopped in a pass, and what it is then is written before anything else is done.
+    /// Carries out a request: at most one container is stopped in a pass, and its state then is written before anything else is done.
     async fn recreate(&self, key: &ObjectKey, request: &ContainerRecreateRequest) -> Result<Next, ActError> {
         let uid = request.labels().get(REQUEST_POD_UID).cloned().unwrap_or_default();
         let found = match self.stopper.runtime.containers(&uid).await {

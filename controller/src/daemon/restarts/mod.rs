@@ -1,7 +1,7 @@
 //! Restarts of containers: the daemon stops a container, and the kubelet starts it anew.
 //!
 //! Two things ask for it. `environment` restarts containers whose environment has changed in an update in place. `controller` carries out
-//! ContainerRecreateRequests: `queue` says which request of a pod comes next, `states` how its containers stand, `walk` what follows from
+//! ContainerRecreateRequests: `queue` says which request of a pod comes next, `states` how its containers stand, `walk` the next step by
 //! that. These three are pure. `stopper` stops a container for both, with its hook (`hooks`) and its grace period.
 
 mod controller;

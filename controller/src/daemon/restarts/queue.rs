@@ -11,11 +11,11 @@ use crate::api::v1alpha1::ContainerRecreateRequest;
 pub(super) struct Queue {
     /// The one that is carried out.
     pub(super) first: Option<Arc<ContainerRecreateRequest>>,
-    /// Those that have not been told yet that they wait.
+    /// Those that are not marked as waiting yet.
     pub(super) waiting: Vec<Arc<ContainerRecreateRequest>>,
 }
 
-/// The place of a phase: what has begun goes on.
+/// The place of a phase: a request that has begun goes on.
 fn rank(request: &ContainerRecreateRequest) -> u8 {
     match request.phase() {
         "Recreating" => 0,

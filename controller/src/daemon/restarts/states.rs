@@ -26,7 +26,7 @@ pub(super) mod phase {
 /// The message of a container that the node does not have.
 pub(super) const NOT_FOUND: &str = "not found container on Node";
 
-/// The containers of a request, by what the node has and by what the manager says of them.
+/// The containers of a request, by those on the node and by the manager's annotation about them.
 pub(super) fn states(
     request: &ContainerRecreateRequest,
     found: &[RunningContainer],
@@ -57,7 +57,7 @@ pub(super) fn states(
         .collect()
 }
 
-/// What is known of a container.
+/// The facts about a container.
 struct Facts<'a> {
     before: Option<&'a ContainerRecreateState>,
     found: Option<&'a RunningContainer>,

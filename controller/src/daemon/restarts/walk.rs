@@ -1,9 +1,9 @@
-//! What follows from the states of the containers of a request.
+//! The next step, by the states of the containers of a request.
 
 use super::states::{NOT_FOUND, phase};
 use crate::api::v1alpha1::{ContainerRecreateState, RecreateStrategy};
 
-/// What follows.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The container at this place is stopped.

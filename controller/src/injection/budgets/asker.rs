@@ -41,22 +41,22 @@ pub(crate) struct Asker {
     pub(crate) clock: SharedClock,
     /// Where refusals are counted.
     pub(crate) metrics: Arc<Metrics>,
-    /// What the writers of budgets share.
+    /// The desk that the writers of budgets share.
     pub(crate) desk: Arc<Desk>,
-    /// Whether resizes are told from other updates.
+    /// Whether resizes are distinguished from other updates.
     pub(crate) tells_resizes: bool,
 }
 
-/// Who asks, and for what.
+/// The wish to take a pod out of service: the operation and its user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish<'a> {
-    /// What happens to the pod.
+    /// The operation on the pod.
     pub(super) operation: Operation,
     /// The name of the user.
     pub(super) user: &'a str,
     /// Whether nothing is to be written.
     pub(super) dry_run: bool,
-    /// What random numbers come from.
+    /// The source of random numbers.
     pub(super) seed: Seed,
 }
 

@@ -66,7 +66,7 @@ async fn ask(asker: &Asker, number: usize) -> bool {
     asker.ask(&pod(number), wish).await.is_ok()
 }
 
-/// What is allowed, and how many processes there are.
+/// The number that is allowed, and the number of processes.
 #[rstest]
 #[case::one_process(5, 1)]
 #[case::one_process_nothing_allowed(0, 1)]

@@ -1,4 +1,4 @@
-//! What the writers of budgets share: the writes, and the events about refusals.
+//! The desk that the writers of budgets share: the writes, and the events about refusals.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use crate::pods::CachedPod;
 /// The component of events about refusals.
 const COMPONENT: &str = "pub-controller";
 
-/// What the webhook and the controllers of one process share.
+/// The desk that the webhook and the controllers of one process share.
 #[derive(Default)]
 pub(crate) struct Desk {
     /// The writes of statuses.

@@ -1,4 +1,4 @@
-//! The webhook of pods that exist: which pod a request is about, what happens to it, and whether its budget allows that.
+//! The webhook of pods that exist: the pod of a request, the operation on it, and whether its budget allows that.
 
 use client_kit::Seed;
 use serde::Deserialize as _;

@@ -15,7 +15,7 @@ use crate::pods::pod;
 /// How many pods a budget keeps in its records (OpenKruise: the same).
 const RECORDED_MAX: usize = 2000;
 
-/// What becomes of the wish to take a pod out of service.
+/// The verdict on the wish to take a pod out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It may go, and costs nothing.
@@ -99,7 +99,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Rows 20 to 36 of the decisions: what is allowed and desired, the recorded pods, the guarded operations, the pod, the operation.
+    /// Rows 20 to 36 of the decisions: the allowed and desired numbers, the recorded pods, the guarded operations, the pod, the operation.
     #[rstest]
     #[case::row_20(
         1,

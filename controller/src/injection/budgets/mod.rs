@@ -1,6 +1,6 @@
 //! PodUnavailableBudgets: which pods may be deleted, evicted and updated.
 //!
-//! * `operation` is what happens to a pod, and which operations a budget guards; `resize` tells a resize from other updates;
+//! * `operation` lists the operations on a pod, and which of them a budget guards; `resize` tells a resize from other updates;
 //! * `state` says whether a pod counts as available; `judge` says whether a pod may go, and takes it out of the budget;
 //! * `desk` writes statuses, one writer at a time; `asker` puts these together: it asks a budget about a pod;
 //! * `related` finds the budget of a new pod, `guard` is the webhook of pods that exist.

@@ -1,9 +1,9 @@
-//! What happens to a pod, and which operations a budget guards.
+//! The operations on a pod, and which of them a budget guards.
 
 use crate::api::labels;
 use crate::api::v1alpha1::PodUnavailableBudget;
 
-/// What happens to a pod.
+/// An operation on a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// It is deleted.
@@ -28,7 +28,7 @@ impl Operation {
         }
     }
 
-    /// Whether a budget guards pods against the operation. Unless resizes are told from updates, a budget that guards against
+    /// Whether a budget guards pods against the operation. Unless resizes are distinguished from updates, a budget that guards against
     /// updates guards against both.
     pub(super) fn is_guarded(self, budget: &PodUnavailableBudget, tells_resizes: bool) -> bool {
         let annotations = budget.metadata.annotations.as_ref();

@@ -14,7 +14,7 @@ pub(super) fn is_marked<'a>(labels: impl IntoIterator<Item = &'a String>) -> boo
         .any(|key| key.starts_with(labels::UNAVAILABLE_POD_PREFIX))
 }
 
-/// Whether a pod runs, is ready, and runs what its spec says. `minReadySeconds` and hooks do not matter.
+/// Whether a pod runs, is ready, and runs as its spec says. `minReadySeconds` and hooks do not matter.
 pub(crate) fn is_available(pod: &CachedPod) -> bool {
     let is_ready = pod::phase(pod) == "Running"
         && pod::is_ready(pod)

@@ -66,7 +66,7 @@ fn owner(pod: &Value) -> Option<TargetReference> {
     })
 }
 
-/// Puts the record of a pod into it: what is required into its node selector, what is preferred into its affinity.
+/// Puts the record of a pod into it: the required places into its node selector, the preferred ones into its affinity.
 fn inject(pod: &mut Value, state: &PersistentPodState) {
     let name = pod
         .pointer("/metadata/name")

@@ -17,7 +17,7 @@ pub(super) struct Chosen {
     pub(super) uid: String,
 }
 
-/// What is done about a pod: its subset, if it has one, and the next status, if it changes.
+/// The decision on a pod: its subset, if it has one, and the next status, if it changes.
 pub(super) type Decision = (Option<Chosen>, Option<WorkloadSpreadStatus>);
 
 /// Whether the subset of every pod is known without any record.
@@ -106,7 +106,7 @@ pub(super) struct Moving<'a> {
     pub(super) version: &'a str,
     /// How many pods the workload is to have.
     pub(super) replicas: i32,
-    /// What an id is made of.
+    /// The seed of an id.
     pub(super) seed: Seed,
     /// When.
     pub(super) now: Timestamp,
@@ -149,7 +149,7 @@ fn takes(status: &WorkloadSpreadSubsetStatus) -> bool {
     is_schedulable(status) && (status.missing_replicas > 0 || status.missing_replicas == UNLIMITED)
 }
 
-/// Counts what subsets miss when their workload is to have so many pods, since it may have grown after the last pass. The real
+/// Counts the missing pods of subsets when their workload is to have so many, since it may have grown after the last pass. The real
 /// manager leaves such pods without a subset.
 fn count_again(spread: &WorkloadSpread, statuses: &mut [WorkloadSpreadSubsetStatus], replicas: i32) {
     for status in statuses {

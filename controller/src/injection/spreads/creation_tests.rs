@@ -1,4 +1,4 @@
-//! Subsets under many creations at once, and what is filled into a new pod.
+//! Subsets under many creations at once, and the fields that are filled into a new pod.
 
 use futures::future::join_all;
 use jiff::Timestamp;

@@ -56,7 +56,7 @@ fn constrain(pod: &mut Value, subset: &WorkloadSpreadSubset) {
     }
 }
 
-/// The terms, each with what another one asks for; that one alone where there are none.
+/// The terms, each with the requirements of another one; that one alone where there are none.
 pub(crate) fn terms_with(terms: &Value, term: &Value) -> Value {
     let Some(terms) = terms.as_array().filter(|terms| !terms.is_empty()) else {
         return json!([term]);

@@ -26,7 +26,7 @@ impl Matched {
         go_escape(serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// What a pod says, if it can be read.
+    /// The record in a pod's annotation, if it can be read.
     pub(crate) fn of(pod: &Pod) -> Option<Self> {
         serde_json::from_str(pod::annotation(pod, labels::MATCHED_SPREAD)?).ok()
     }

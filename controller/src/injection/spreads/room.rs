@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::v1alpha1::{WorkloadSpread, WorkloadSpreadSubset, WorkloadSpreadSubsetStatus};
 use crate::kit::numbers::{Round, scaled};
 
-/// What stands for any number of pods.
+/// The number that stands for any number of pods.
 pub(crate) const UNLIMITED: i32 = -1;
 
 /// How many pods a subset takes when its workload has so many: none for any number.

@@ -72,7 +72,7 @@ impl WhiteList {
         self.workloads.iter().any(|custom| custom.kind.is(group, kind))
     }
 
-    /// Whether pods, or what is between them and a workload, may have a controller of this kind.
+    /// Whether pods, or the objects between them and a workload, may have a controller of this kind.
     pub(super) fn knows(&self, api_version: &str, kind: &str) -> bool {
         let group = group_of(api_version);
         KNOWN.contains(&(group, kind))

@@ -11,7 +11,7 @@ use crate::pods::build::{self, Blueprint, NewPod};
 
 /// Pods to create.
 pub(crate) struct Creation<'a> {
-    /// What the pods have in common.
+    /// The blueprint that the pods have in common.
     pub(crate) blueprint: Blueprint<'a>,
     /// The pods.
     pub(crate) pods: Vec<NewPod<'a>>,
@@ -105,7 +105,7 @@ impl Actor {
         }
     }
 
-    /// What became of a pod whose creation ended in `error`, which leaves that open: `Ok` if it exists and is the set's, the error as
+    /// The outcome for a pod whose creation ended in `error`, which leaves that open: `Ok` if it exists and is the set's, the error as
     /// one of a refusal if it is not, and as it is if the server does not say. To create another one meanwhile would be one too many.
     async fn find_own(&self, owner: &Owner, name: &str, error: ActError) -> Result<(), ActError> {
         let Ok(found) = self.api::<Pod>(&owner.key).get_opt(name).await else {

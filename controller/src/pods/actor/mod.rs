@@ -1,7 +1,8 @@
-//! Carries out what was planned for an owner of pods.
+//! Carries out the plan for an owner of pods.
 //!
-//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds, `words` has the texts of events, and
-//! `refusals` says which updates are not tried again yet. Every write tells the expectations what the watches have to show before the next pass.
+//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds, `words` has the
+//! texts of events, and `refusals` says which updates are not tried again yet. Every write tells the expectations which changes the
+//! watches have to show before the next pass.
 
 mod create;
 mod objects;

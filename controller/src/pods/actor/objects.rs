@@ -1,4 +1,4 @@
-//! Who acts, and on what.
+//! The actor: it makes requests and records events for owners.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Actor {
         self.recorder.event(&owner.subject(), kind, reason, message);
     }
 
-    /// What was expected ended in `error`: it will not be seen, or, where the error leaves that open, the server has to be asked.
+    /// An expectation ended in `error`: it will not be seen, or, where the error leaves that open, the server has to be asked.
     pub(super) fn unmet(&self, key: &ObjectKey, expected: Expected, member: Member, error: &ActError) {
         match error.kind {
             Kind::Unknown => self.expectations.doubt(key, expected, member),
@@ -69,7 +69,7 @@ impl Actor {
     }
 }
 
-/// What patches are sent with.
+/// The parameters of patches.
 pub(super) fn patch_params() -> PatchParams {
     PatchParams::default()
 }

@@ -14,11 +14,11 @@ use crate::kit::{ActError, Kind, ObjectKey, Owner};
 use crate::pods::PodRef;
 use crate::pods::pod::Pod;
 
-/// What an update in place writes, in this order.
+/// The patches of an update in place, in the order in which they are sent.
 pub(super) struct InPlacePatches<'p> {
     /// Takes the pod out of service.
     pub(super) status: Option<&'p Value>,
-    /// Changes what its containers get of the node.
+    /// Changes the resources of its containers.
     pub(super) resize: Option<&'p Value>,
     /// All the rest.
     pub(super) pod: &'p Value,
@@ -52,7 +52,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Patches what a pod's containers get of the node.
+    /// Patches the resources of a pod's containers.
     pub(super) async fn resize_pod(
         &self,
         owner: &Owner,

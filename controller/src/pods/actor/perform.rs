@@ -6,7 +6,7 @@ use crate::kit::{ActError, Kind, Owner};
 use crate::pods::PodAction;
 
 impl Actor {
-    /// Does what `action` says.
+    /// Performs `action`.
     ///
     /// # Errors
     /// Those of the requests, and the failure that the action says.

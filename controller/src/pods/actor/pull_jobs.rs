@@ -30,7 +30,7 @@ impl Actor {
         }
     }
 
-    /// Deletes a job that nobody needs any more.
+    /// Deletes a job that is not needed any more.
     pub(super) async fn delete_pull_job(&self, owner: &Owner, name: &str) {
         let api = self.api::<ImagePullJob>(&owner.key);
         let params = DeleteParams {

@@ -74,7 +74,7 @@ impl Actor {
         }
     }
 
-    /// Deletes a revision that nobody runs.
+    /// Deletes a revision that no pod runs.
     pub(super) async fn delete_revision(&self, owner: &Owner, name: &str) -> Result<(), ActError> {
         let api = self.api::<ControllerRevision>(&owner.key);
         let params = DeleteParams {

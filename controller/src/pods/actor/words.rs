@@ -1,10 +1,10 @@
-//! The words in which an actor tells what it did.
+//! The texts in which an actor reports its actions.
 
 use serde_json::Value;
 
 use crate::kit::{ActError, Owner};
 
-/// The messages of events, by what they are about. A text that is absent means that there is no such event.
+/// The messages of events, by their occasion. A text that is absent means that there is no such event.
 pub(crate) struct Words {
     /// A pod was created.
     pub(crate) created: fn(&Owner, &str) -> String,

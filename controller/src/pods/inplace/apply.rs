@@ -12,12 +12,12 @@ use crate::pods::launch_priority::priority_of;
 use crate::pods::lifecycle::rfc3339;
 use crate::pods::pod::{self, Pod};
 
-/// What brings a change into a pod.
+/// The patches that bring a change into a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Applied {
     /// The patch of the pod.
     pub(crate) patch: Value,
-    /// The patch of what its containers get of the node, which goes before it.
+    /// The patch of its containers' resources, which goes before it.
     pub(crate) resize: Option<Value>,
 }
 
@@ -103,7 +103,7 @@ fn remove_grace(pod: &Pod, patch: &mut Value) {
     }
 }
 
-/// Patches the first batch of `change` and writes down in `state` what is left.
+/// Patches the first batch of `change` and writes the rest down in `state`.
 fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) -> Applied {
     let batch = first_batch(pod, change);
     let mut patch = change.metadata_patch.clone().unwrap_or_else(|| json!({}));

@@ -1,4 +1,4 @@
-//! What differs between two revisions, if a pod can take it in place.
+//! The difference between two revisions, if a pod can take it in place.
 
 use std::collections::BTreeMap;
 

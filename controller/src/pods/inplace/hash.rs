@@ -1,4 +1,4 @@
-//! The hashes by which the node's daemon tells that a container runs what its spec says.
+//! The hashes by which the node's daemon tells that a container runs as its spec says.
 
 use go_dump::{bytes_hash, container_hash};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::api::labels;
 use crate::pods::pod::{self, Container, EnvVar, Pod};
 use crate::pods::template::to_go_json;
 
-/// What the daemon wrote of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
+/// The daemon's record of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RuntimeContainers {
@@ -41,7 +41,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// What the daemon says, if it has said something that can be read.
+/// The daemon's record, if there is one and it can be read.
 pub(crate) fn runtime_containers(pod: &Pod) -> Option<RuntimeContainers> {
     serde_json::from_str(pod::annotation(pod, labels::RUNTIME_CONTAINERS)?).ok()
 }
@@ -65,7 +65,7 @@ pub(crate) fn env_hash(container: &Container, pod: &Pod) -> u64 {
 /// The variables that the webhook gives sidecars which are updated hot. They tell of an update, and ask for none.
 const SIDECAR_VERSIONS: [&str; 2] = ["SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"];
 
-/// What a variable refers to that counts in the hash.
+/// The reference of a variable, if it counts in the hash.
 fn counted(env: &EnvVar) -> Option<Reference<'_>> {
     reference(env).filter(|_| !SIDECAR_VERSIONS.contains(&&*env.name))
 }
@@ -75,7 +75,7 @@ pub(crate) fn has_references(container: &Container) -> bool {
     container.env.iter().any(|env| counted(env).is_some())
 }
 
-/// The same with values by the variable's name and what it refers to.
+/// The same with values by the variable's name and its reference.
 pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<'_>) -> String) -> u64 {
     let values: Vec<Value> = container
         .env
@@ -98,7 +98,7 @@ pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<
     bytes_hash(text.as_bytes())
 }
 
-/// What an environment variable refers to.
+/// The label or annotation that an environment variable refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reference<'a> {
     Label(&'a str),

@@ -1,8 +1,9 @@
 //! Updating pods in place.
 //!
-//! `change` says what differs between two revisions and whether a pod can take it in place; `apply` turns that into
+//! `change` finds the difference between two revisions and whether a pod can take it in place; `apply` turns that into
 //! patches of a pod, one batch of containers after the other; `complete` says whether a batch has arrived; `state` is
-//! what is kept in annotations meanwhile. `consistent` is the weaker evidence that injected containers have. `step` leaves a pod to its hook, or begins.
+//! the record in annotations meanwhile. `consistent` is the weaker evidence that injected containers have. `step` leaves a pod to its
+//! hook, or begins.
 
 pub(crate) mod apply;
 pub(crate) mod change;
@@ -13,7 +14,7 @@ pub(crate) mod resize;
 pub(crate) mod state;
 pub(crate) mod step;
 
-/// What may change in place beside metadata and images.
+/// The changes that are possible in place beside metadata and images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InPlaceOptions {
     /// Labels and annotations that a container's environment refers to change with the container, and the update waits for

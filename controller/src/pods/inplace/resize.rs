@@ -9,7 +9,7 @@ use super::state::Change;
 use crate::pods::pod::{self, Container, ContainerStatus, Pod};
 use crate::pods::template::canonical_quantity;
 
-/// What can change in place.
+/// The resources that can change in place.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
 /// New amounts of a container, only those that change. The form is that of a container's `resources`.

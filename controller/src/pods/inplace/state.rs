@@ -1,4 +1,4 @@
-//! What the annotations of a pod keep of its update in place. Field order and omissions are Go's.
+//! The record of an update in place in the annotations of a pod. Field order and omissions are Go's.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct UpdateState {
     /// Whether a container has environment variables from labels or annotations that change.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) update_env_from_metadata: bool,
-    /// Whether what containers get of the node changes.
+    /// Whether the resources of containers change.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) update_resources: bool,
     /// Whether images change.
@@ -41,13 +41,13 @@ pub(crate) struct UpdateState {
         deserialize_with = "null_is_default"
     )]
     pub(crate) next_container_ref_metadata: BTreeMap<String, RefMetadata>,
-    /// What containers of later batches get of the node.
+    /// The resources of containers of later batches.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "null_is_default"
     )]
     pub(crate) next_container_resources: BTreeMap<String, Resources>,
-    /// What must be ready before the next batch.
+    /// The conditions of the next batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pre_check_before_next: Option<PreCheck>,
     /// The batches so far.
@@ -88,7 +88,7 @@ pub(crate) struct RefMetadata {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// What must hold before the next batch.
+/// The conditions of the next batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PreCheck {
@@ -119,7 +119,7 @@ pub(crate) struct Change {
         deserialize_with = "null_is_default"
     )]
     pub(crate) container_images: BTreeMap<String, String>,
-    /// What containers get of the node, where that changes.
+    /// The new resources of containers, where those change.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "null_is_default"

@@ -9,7 +9,7 @@ use crate::api::labels;
 use crate::pods::CachedPod;
 use crate::pods::pod::{self, Pod};
 
-/// What the ranking knows beside the pods.
+/// The knowledge of the ranking beside the pods.
 pub(crate) struct Ranking<'a> {
     /// Whether a pod is available.
     pub(crate) available: &'a dyn Fn(&CachedPod) -> bool,

@@ -34,8 +34,8 @@ fn weight(pod: &Pod, terms: &[WeightPriorityTerm]) -> i64 {
         .sum()
 }
 
-/// The first key that the pod has, and the number its value ends with. Pods with none of the keys come first: that is
-/// what OpenKruise does, although its documentation reads otherwise.
+/// The first key that the pod has, and the number its value ends with. Pods with none of the keys come first: OpenKruise
+/// does the same, although its documentation reads otherwise.
 fn order(pod: &Pod, terms: &[OrderPriorityTerm]) -> (i64, Reverse<i64>) {
     for (level, term) in (0..).zip(terms) {
         if let Some(value) = pod::label(pod, &term.ordered_key) {

@@ -7,7 +7,7 @@ use crate::api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy};
 use crate::pods::CachedPod;
 use crate::pods::lifecycle;
 
-/// What a set asks of the order.
+/// A set's settings for the order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UpdateOrder<'a> {
     /// Which pods go first.

@@ -155,7 +155,7 @@ fn claim_spec(claim: &mut Map<String, Value>) {
     }
 }
 
-/// Decodes into `T`, encodes again, and leaves out what Go leaves out.
+/// Decodes into `T`, encodes again, and leaves out the fields that Go leaves out.
 fn through<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String> {
     let mut value = value.clone();
     quantities(&mut value).map_err(|error| error.to_string())?;

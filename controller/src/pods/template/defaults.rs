@@ -1,4 +1,4 @@
-//! What OpenKruise fills into a pod template: Kubernetes' own defaults, except that the images of containers (of init
+//! The defaults that OpenKruise fills into a pod template: Kubernetes' own, except that the images of containers (of init
 //! containers not) are always pulled.
 
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// The probes of a container.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Fills in what is missing in a PodTemplateSpec.
+/// Fills in the missing fields of a PodTemplateSpec.
 pub(crate) fn pod_template(template: &mut Value) {
     let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn volumes(volumes: &mut Value) {
     objects(Some(volumes)).for_each(volume);
 }
 
-/// Fills in what is missing in a PersistentVolumeClaim of `volumeClaimTemplates`.
+/// Fills in the missing fields of a PersistentVolumeClaim of `volumeClaimTemplates`.
 pub(crate) fn claim_template(claim: &mut Value) {
     if let Some(status) = claim.get_mut("status").and_then(Value::as_object_mut) {
         set(status, "phase", json!("Pending"));

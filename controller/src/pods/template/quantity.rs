@@ -30,7 +30,7 @@ const DECIMAL: [(&str, i32); 10] = [
 /// allows this, and nothing finer than a nano (rounded up).
 ///
 /// # Errors
-/// When `text` is not a quantity. Numbers beyond what 128 bits of nanos hold are given back as they are.
+/// When `text` is not a quantity. Numbers too large for 128 bits of nanos are given back as they are.
 pub(crate) fn canonical_quantity(text: &str) -> Result<String, QuantityError> {
     let text = text.trim();
     let split = text

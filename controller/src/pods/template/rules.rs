@@ -1,4 +1,4 @@
-//! What is wrong with a pod template: the API server's own rules (`pod_rules`), and those of sets of pods.
+//! Errors in a pod template: by the API server's own rules (`pod_rules`), and by those of sets of pods.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub(crate) fn pod_template(template: &Value, claims: &[Value]) -> Vec<FieldError
     errors.into_vec()
 }
 
-/// What is wrong with the form of a template's labels and annotations.
+/// Errors in the form of a template's labels and annotations.
 pub(crate) fn marks(template: &Value) -> Vec<FieldError> {
     let metadata =
         shared_json::to_value(template.get("metadata").unwrap_or(&Value::Null)).unwrap_or_default();
@@ -57,7 +57,7 @@ pub(crate) fn marks(template: &Value) -> Vec<FieldError> {
     errors.into_vec()
 }
 
-/// What a set of pods that are to run for good cannot have; `kind` is its kind, as refusals name it.
+/// Errors of a set of pods that are to run for good: settings that it cannot have. `kind` is its kind, as refusals name it.
 pub(crate) fn of_sets(template: &Value, kind: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let policy = template.pointer("/spec/restartPolicy").and_then(Value::as_str);
@@ -234,7 +234,7 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
     None
 }
 
-/// What is wrong with a list of ephemeral containers, at `ephemeralContainers`. Which pods they come to is not known: no rule about
+/// Errors in a list of ephemeral containers, at `ephemeralContainers`. Which pods they come to is not known: no rule about
 /// the pod's containers and volumes counts.
 pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
     let spec = json!({
@@ -261,7 +261,7 @@ pub(crate) fn ephemeral_containers(containers: Value) -> Vec<FieldError> {
     errors.into_vec().into_iter().filter_map(own).collect()
 }
 
-/// What is wrong with containers and volumes that are to be part of a pod, at `spec`.
+/// Errors in containers and volumes that are to be part of a pod, at `spec`.
 pub(crate) fn pod_parts(inits: Value, mut containers: Vec<Value>, volumes: Value) -> Vec<FieldError> {
     if containers.is_empty() {
         containers.push(json!({ "name": "test", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }));

@@ -1,4 +1,4 @@
-//! Carries out what was planned.
+//! Carries out the plan.
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};

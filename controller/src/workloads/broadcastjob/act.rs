@@ -1,4 +1,4 @@
-//! Carries out what was planned.
+//! Carries out the plan.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ pub(super) struct Performer<'a> {
 }
 
 impl Performer<'_> {
-    /// Records the events, deletes pods and makes new ones: one less for each that could not be deleted and runs on. Gives what was
-    /// done, and the first failure.
+    /// Records the events, deletes pods and makes new ones: one less for each that could not be deleted and runs on. Gives the work that
+    /// was done, and the first failure.
     pub(super) async fn perform(&self, work: &Work) -> (Done, Result<(), ActError>) {
         let owner = Owner::of(self.job);
         self.events(&owner, &work.events).await;

@@ -1,7 +1,7 @@
 //! The BroadcastJob controller: a pod once on each node that fits, `observe → plan → act`.
 //!
 //! `observe` is one moment of a job, `plan` turns it into pods to make and to delete, `act` carries that out, and `plan` makes a
-//! status of what came of it. `nodes` says which nodes fit a job. `plan` and `nodes` are pure. `webhook` fills in and validates.
+//! status of the result. `nodes` says which nodes fit a job. `plan` and `nodes` are pure. `webhook` fills in and validates.
 //! The two versions differ in their names alone.
 
 mod act;

@@ -32,7 +32,7 @@ const WITHHELD_DELAY: Duration = Duration::from_secs(1);
 /// The controller's name in events, metrics and logs.
 pub(crate) const CONTROLLER: &str = "cloneset-controller";
 
-/// What a reconciler reads and whom it asks.
+/// The caches that a reconciler reads, and the parts that it asks.
 pub(crate) struct Controller {
     pub(crate) sets: Informer<CloneSet>,
     pub(crate) pods: Informer<CachedPod>,
@@ -211,7 +211,7 @@ impl Controller {
     }
 }
 
-/// What comes of a pass.
+/// The outcome of a pass.
 struct Outcome {
     status: CloneSetStatus,
     requeue: Option<Duration>,

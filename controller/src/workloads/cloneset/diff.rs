@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 
-/// How many pods of one revision there are, by what they are about to do.
+/// The numbers of pods of one revision, by their deletion and their availability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// In state `PreparingDelete`.
@@ -25,7 +25,7 @@ impl Counts {
     }
 }
 
-/// What the arithmetic takes beside the spec's numbers.
+/// The input of the arithmetic beside the spec's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Situation {
     /// Pods of the update revision.
@@ -40,7 +40,7 @@ pub(crate) struct Situation {
     pub(crate) exclude_preparing_delete: bool,
 }
 
-/// What is to be done.
+/// The result of the arithmetic: the numbers of pods to create, to delete and to update, and their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Diff {
     /// How many pods are missing.
@@ -65,7 +65,7 @@ pub(crate) struct Diff {
     pub(crate) surge_old: i32,
 }
 
-/// Compares what there should be with what there is.
+/// Compares the pods that there are with the settings.
 pub(crate) fn diff(settings: &Settings, situation: &Situation) -> Diff {
     let (new, old) = (situation.new, situation.old);
     let pods = new.total() + old.total();
@@ -119,7 +119,7 @@ pub(crate) fn diff(settings: &Settings, situation: &Situation) -> Diff {
     result
 }
 
-/// By how many pods the old and the new revision are beyond what the partition says.
+/// By how many pods the old and the new revision are beyond the partition.
 fn revision_diff(settings: &Settings, situation: &Situation) -> (i32, i32) {
     let old_diff = situation.old.active() - settings.partition;
     let new_diff = situation.new.active() - (settings.replicas - settings.partition);

@@ -1,4 +1,4 @@
-//! The feature gates that change what is done with a CloneSet.
+//! The feature gates that change the handling of a CloneSet.
 
 use crate::pods::inplace::InPlaceOptions;
 
@@ -45,7 +45,7 @@ impl Default for Gates {
 }
 
 impl Gates {
-    /// What may change in place.
+    /// The changes that are possible in place.
     pub(crate) fn in_place(self) -> InPlaceOptions {
         InPlaceOptions {
             env_from_metadata: self.env_from_metadata,

@@ -1,6 +1,6 @@
 //! The CloneSet controller: `observe → plan → act`.
 //!
-//! `observe` is what was seen, [`Planner`] turns it into a [`Plan`], `act` carries that out. `plan` and `diff` are pure,
+//! `observe` is one moment of a set, [`Planner`] turns it into a [`Plan`], `act` carries that out. `plan` and `diff` are pure,
 //! as are the engines in `pods` that they use.
 
 mod start;

@@ -1,4 +1,4 @@
-//! What the planner sees: one moment of a CloneSet and what belongs to it.
+//! The input of the planner: one moment of a CloneSet and its objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Observed {
     pub revisions: Vec<Arc<ControllerRevision>>,
     /// The jobs that pull its images; none are looked at unless their feature gate is on.
     pub jobs: Vec<Arc<ImagePullJob>>,
-    /// The labels of nodes, by name; only what the ranking for deletion needs, so often empty.
+    /// The labels of nodes, by name; only those that the ranking for deletion needs, so often empty.
     pub nodes: BTreeMap<String, BTreeMap<String, String>>,
     /// When.
     pub now: Timestamp,

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::api::v1alpha1::{CloneSet, CloneSetUpdateStrategy};
 use crate::kit::numbers::{NumberError, Round, partition, scaled};
 
-/// What `updateStrategy.maxUnavailable` is when it is not set.
+/// The default of `updateStrategy.maxUnavailable`.
 pub(crate) const DEFAULT_MAX_UNAVAILABLE: &str = "20%";
 /// How many old revisions are kept when `revisionHistoryLimit` is not set.
 pub(crate) const DEFAULT_HISTORY_LIMIT: i32 = 10;

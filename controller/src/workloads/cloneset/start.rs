@@ -1,4 +1,4 @@
-//! What the manager has to know of CloneSets.
+//! The manager's entry of CloneSets: the definition, the rights, the flags and the start.
 
 use std::sync::Arc;
 

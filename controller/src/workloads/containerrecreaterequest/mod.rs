@@ -1,9 +1,9 @@
 //! The ContainerRecreateRequest: containers of a pod that OpenKruise's daemon stops, and the kubelet starts anew.
 //!
-//! The daemon does the work (`daemon::restarts`); this is the manager's half. `webhook` fills in what the daemon needs to know and refuses
-//! what cannot be done. `observe` is one moment of a request and its pod, `plan` the steps that follow (pure): the end of a request that
-//! takes too long or has lost its pod, the statuses of its containers, the pod out of service, the removal of what has ended. `controller`
-//! does them, `wake` says which requests a change of a pod concerns.
+//! The daemon does the work (`daemon::restarts`); this is the manager's half. `webhook` fills in the fields that the daemon needs, and
+//! refuses requests that cannot be done. `observe` is one moment of a request and its pod, `plan` the steps that follow (pure): the end
+//! of a request that takes too long or has lost its pod, the statuses of its containers, the pod out of service, the removal of
+//! requests that have ended. `controller` does them, `wake` says which requests a change of a pod concerns.
 
 mod controller;
 mod observe;

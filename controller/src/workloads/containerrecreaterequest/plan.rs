@@ -42,7 +42,7 @@ pub(super) enum Step {
 /// The work of one pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// What is done, in this order.
+    /// The steps, in this order.
     pub(super) steps: Vec<Step>,
     /// When to look again, if nothing happens before.
     pub(super) again: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The webhook of requests: it fills in what the daemon needs to know. Texts and their order are those of OpenKruise.
+//! The webhook of requests: it fills in the fields that the daemon needs. Texts and their order are those of OpenKruise.
 
 use std::collections::BTreeSet;
 
@@ -219,7 +219,7 @@ async fn fill_from_node(
     Ok(())
 }
 
-/// Fills in the containers of a request by what the pod has.
+/// Fills in the containers of a request from those of the pod.
 fn fill_containers(containers: &mut [RecreatedContainer], pod: &Pod) -> Result<(), String> {
     let spec = pod.spec.as_ref();
     let regular = spec.iter().flat_map(|spec| &spec.containers);

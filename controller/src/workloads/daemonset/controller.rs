@@ -39,7 +39,7 @@ pub(super) fn failures() -> Failures {
     Backoff::new(FAILED_DELAY_MIN, FAILED_DELAY_MAX)
 }
 
-/// The caches of the reconciler, and who acts for it.
+/// The caches of the reconciler, and the actor that acts for it.
 pub(super) struct Controller {
     pub(super) sets: Informer<DaemonSet>,
     pub(super) pods: Informer<CachedPod>,

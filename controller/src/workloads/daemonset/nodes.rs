@@ -10,7 +10,7 @@ use super::settings::{is_rolling, rolling_update};
 use crate::api::v1beta1::DaemonSet;
 use crate::pods::CachedNode;
 
-/// What the pods of a set have in common, as far as nodes look at it.
+/// The common form of the pods of a set, as far as nodes look at it.
 pub(super) struct Form(Value);
 
 impl Form {

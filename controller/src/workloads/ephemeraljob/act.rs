@@ -1,4 +1,4 @@
-//! Carries out what was planned.
+//! Carries out the plan.
 
 use client_kit::EventType;
 use kube::ResourceExt as _;
@@ -22,7 +22,7 @@ pub(super) struct Performer<'a> {
 }
 
 impl Performer<'_> {
-    /// Does what `plan` says.
+    /// Performs `plan`.
     ///
     /// # Errors
     /// The first failure. The status is written all the same.

@@ -80,7 +80,7 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// How long a pass waits for what was done and the cache does not show. After a time it does not.
+    /// How long a pass waits for its writes that the cache does not show. After a time it does not.
     fn waits(&self, key: &ObjectKey) -> Option<Duration> {
         match self.expectations.of_set(key) {
             Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => Some(EXPECTATION_TIMEOUT - age),

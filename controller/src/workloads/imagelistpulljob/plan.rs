@@ -91,7 +91,7 @@ pub(super) fn plan(observed: &Observed) -> Plan {
     })
 }
 
-/// What becomes of a list that is over.
+/// The next step for a list that is over.
 fn over(list: &ImageListPullJob, end: Timestamp, now: Timestamp) -> Plan {
     let Some(ttl) = list.spec.template.completion_policy.ttl_seconds_after_finished else {
         return Plan::Rest(None);

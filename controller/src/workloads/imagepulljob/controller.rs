@@ -27,7 +27,7 @@ const STALE: Duration = Duration::from_secs(5);
 pub(super) struct Controller {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
-    /// What was written and is not in the caches yet.
+    /// The writes that are not in the caches yet.
     pub(super) expectations: Arc<Expectations>,
     pub(super) jobs: Informer<ImagePullJob>,
     pub(super) images: Informer<NodeImage>,
@@ -35,7 +35,7 @@ pub(super) struct Controller {
     pub(super) secrets: Informer<HeldSecret<Secret>>,
     /// The namespace of the copies of Secrets, which the daemon may read.
     pub(super) secrets_namespace: String,
-    /// For how many seconds lists keep a tag beside what the job says.
+    /// For how many seconds lists keep a tag beyond the time in the job.
     pub(super) kept_s: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Carries out what is planned for copies of Secrets.
+//! Carries out the plan for copies of Secrets.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

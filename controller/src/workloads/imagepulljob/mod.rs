@@ -1,7 +1,7 @@
 //! The ImagePullJob controller: an image on many nodes.
 //!
-//! The job writes a tag into the NodeImages of so many nodes at a time as its parallelism allows, and counts what the daemons there
-//! answer. `wake` says which jobs a change concerns, `select` which nodes a job wants, `plan` what to do with them: all are pure.
+//! The job writes a tag into the NodeImages of so many nodes at a time as its parallelism allows, and counts the answers of the daemons
+//! there. `wake` says which jobs a change concerns, `select` which nodes a job wants, `plan` the changes of their lists: all are pure.
 //! `secrets` says which Secrets are copied for the daemon, `held_secret` is one as its cache holds it, `act` carries things out.
 //! `webhook` fills in and validates.
 
@@ -28,7 +28,7 @@ const PREDOWNLOADS: [&str; 2] = [
     "PreDownloadImageForDaemonSetUpdate",
     "PreDownloadImageForInPlaceUpdate",
 ];
-/// The flag for how long a tag stays in a list after its end, beside what the job says.
+/// The flag for how long a tag stays in a list after its end, beyond the time in the job.
 const TTL: &str = "default-ttlseconds-for-always-nodeimage";
 
 /// ImagePullJob.

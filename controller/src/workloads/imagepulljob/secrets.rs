@@ -32,7 +32,7 @@ pub(super) enum Write {
 /// The copies for a job.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// What is to be written.
+    /// The writes that are due.
     pub(super) writes: Vec<Write>,
     /// The Secrets for the lists of nodes.
     pub(super) references: Vec<ReferenceObject>,

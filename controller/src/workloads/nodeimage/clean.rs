@@ -8,7 +8,7 @@ use crate::api::v1beta1::{ImageSpec, ImageTagSpec, NodeImage, NodeImageSpec};
 /// The group and the kind of the jobs that own tags.
 const JOB: (&str, &str) = ("apps.kruise.io", "ImagePullJob");
 
-/// A list without what is over.
+/// A list without the tags that are over.
 pub(super) struct Cleaned {
     /// The list.
     pub(super) spec: NodeImageSpec,
@@ -16,7 +16,7 @@ pub(super) struct Cleaned {
     pub(super) due: Option<Timestamp>,
 }
 
-/// Takes away tags that nobody owns any more or that have been there for long enough, and Secrets that are gone.
+/// Takes away tags that have no owner any more or that have been there for long enough, and Secrets that are gone.
 pub(super) fn clean(observed: &Observed, image: &NodeImage) -> Cleaned {
     let mut cleaned = Cleaned {
         spec: NodeImageSpec::default(),

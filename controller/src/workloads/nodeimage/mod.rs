@@ -1,7 +1,7 @@
 //! The NodeImage controller: an object for each node that lists the images to pull there.
 //!
 //! ImagePullJobs write the list, OpenKruise's daemon on the node pulls, and this controller keeps the objects in step with the
-//! nodes: `wake` says which changes concern one, `plan` says what to do (`clean` takes tags away, `repair` fails what a daemon does
+//! nodes: `wake` says which changes concern one, `plan` plans the steps (`clean` takes tags away, `repair` fails tags that a daemon does
 //! not answer for), `controller` acts. `webhook` fills in and validates.
 
 mod clean;

@@ -104,7 +104,7 @@ fn tags_go_after_their_time(#[case] version: i64, #[case] end: Option<i64>, #[ca
 const SILENT: &str = "node has not responded for a long time";
 const LATE: &str = "pulling exceeds the activeDeadlineSeconds";
 
-/// A tag of version 1 with a deadline: when it was asked for, the version of its status, and what it fails of.
+/// A tag of version 1 with a deadline: when it was asked for, the version of its status, and the message of its failure.
 #[rstest]
 #[case::no_answer(None, -600, None, Some(SILENT))]
 #[case::no_answer_yet(None, -599, None, None)]

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::v1beta1::{ImageStatus, ImageTagSpec, ImageTagStatus, NodeImage, NodeImageStatus};
 use crate::images::ImageReference;
 
-/// How long a daemon may take to answer, and to end what has used up its time.
+/// How long a daemon may take to answer, and to end a pull that has used up its time.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A tag that has failed.
@@ -98,7 +98,7 @@ fn put(status: &mut NodeImageStatus, name: &str, tag: ImageTagStatus) {
     }
 }
 
-/// Drops what is not asked for any more, and counts the rest.
+/// Drops the statuses of tags that are not asked for any more, and counts the rest.
 fn count(status: &mut NodeImageStatus, image: &NodeImage) {
     let images = &mut status.image_statuses;
     for (name, known) in images.iter_mut() {

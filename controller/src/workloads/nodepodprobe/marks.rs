@@ -10,7 +10,7 @@ use crate::kit::ObjectKey;
 use crate::pods::PodRef;
 use crate::pods::pod::{self, Pod};
 
-/// What changes in a pod.
+/// The changes of a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Marks {
     /// The pod's namespace.

@@ -24,7 +24,7 @@ pub(super) fn wish(metadata: &ObjectMeta) -> [Option<&String>; 4] {
     [ASKS, REQUIRED, PREFERRED, ANNOTATIONS].map(|key| metadata.annotations.as_ref()?.get(key))
 }
 
-/// What is to be done about the PersistentPodState of a workload.
+/// The next step for the PersistentPodState of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
     /// Nothing.
@@ -37,7 +37,7 @@ pub(super) enum Step {
     Delete,
 }
 
-/// What is to be done for a workload, with the PersistentPodState of its name if there is one. One that the workload does not control is
+/// The next step for a workload, with the PersistentPodState of its name if there is one. One that the workload does not control is
 /// never deleted.
 pub(super) fn step(
     workload: &TargetReference,

@@ -9,7 +9,7 @@ use super::targets::Target;
 use crate::api::v1alpha1::{PersistentPodStateSpec, PersistentPodStateStatus, PodState};
 use crate::pods::{CachedNode, CachedPod, ordinals, pod};
 
-/// The status of what was observed. Without a set there is nothing to record.
+/// The status of the observed pods. Without a set there is nothing to record.
 pub(super) fn plan(observed: &Observed) -> PersistentPodStateStatus {
     let state = &observed.state;
     let mut status = PersistentPodStateStatus {

@@ -26,7 +26,7 @@ pub(super) fn queue_states(
     }
 }
 
-/// A set changed. Most changes of a set are those of its status, which nobody asks for.
+/// A set changed. Most changes of a set are those of its status, which wakes no state.
 pub(super) fn set_changed<S: Resource<DynamicType = ()>>(
     states: &Informer<PersistentPodState>,
     change: &Change<'_, S>,

@@ -94,7 +94,7 @@ impl Controller {
         }
     }
 
-    /// Does what was planned. The finalizer comes before the first probe and goes after the last one.
+    /// Carries out the plan. The finalizer comes before the first probe and goes after the last one.
     async fn act(&self, marker: &PodProbeMarker, plan: Plan) -> Result<(), ActError> {
         let api: Api<PodProbeMarker> =
             Api::namespaced(self.client.clone(), &marker.namespace().unwrap_or_default());

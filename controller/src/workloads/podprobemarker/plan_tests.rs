@@ -157,7 +157,7 @@ fn lives(#[case] goes: bool, #[case] holds: bool, #[case] expect: (Option<bool>,
     assert_eq!((plan.finalizer, &*shown(&plan), matched), expect);
 }
 
-/// The conditions of a pod on a virtual node, what it has, and what it gets.
+/// The conditions of a pod on a virtual node, its labels, and the labels and annotations that it gets.
 #[rstest]
 #[case::succeeds("p=True", json!({}), Some((json!({ "p": "yes" }), json!({}))))]
 #[case::fails("p=False", json!({}), Some((json!({}), json!({ "p": "no" }))))]

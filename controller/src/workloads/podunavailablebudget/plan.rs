@@ -20,7 +20,7 @@ const DISRUPTED: SignedDuration = SignedDuration::from_secs(20);
 /// How long a pod that may be updated has to get out of service (OpenKruise: the same).
 const UNAVAILABLE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The next status of a budget, and what follows from it.
+/// The next status of a budget, and its consequences.
 #[derive(Debug, PartialEq)]
 pub(super) struct Next {
     /// The status.

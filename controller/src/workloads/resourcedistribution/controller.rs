@@ -1,4 +1,4 @@
-//! The reconciler: from a distribution to what is done in each namespace.
+//! The reconciler: from a distribution to the steps in each namespace.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ impl Controller {
         }
     }
 
-    /// Does what is to be done about an object that stands where a copy was to be created.
+    /// Performs the step for an object that stands where a copy was to be created.
     async fn take_over<K: Copied>(
         &self,
         distribution: &ResourceDistribution,

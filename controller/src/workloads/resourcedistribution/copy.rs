@@ -62,7 +62,7 @@ pub(super) fn copy(distribution: &ResourceDistribution, namespace: &str, old: Op
     copy
 }
 
-/// Keeps what others have put on the old copy: labels and annotations that the new one lacks, and finalizers.
+/// Keeps the additions of others to the old copy: labels and annotations that the new one lacks, and finalizers.
 fn keep(metadata: &mut Map<String, Value>, old: &Value) {
     for field in ["labels", "annotations"] {
         let mut kept = object(old.get(field).cloned());

@@ -1,6 +1,6 @@
 //! The ResourceDistribution controller: copies of one Secret or ConfigMap in many namespaces.
 //!
-//! `targets` says which namespaces, `copy` what a copy is, `plan` what to do in each namespace, `status` what is said of it:
+//! `targets` says which namespaces, `copy` makes a copy, `plan` plans the step in each namespace, `status` reports on them:
 //! all of them are pure. `controller` observes and acts, `cached` is a copy as its cache holds it, and `webhook` validates.
 
 mod cached;

@@ -49,7 +49,7 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     Refusal::unless_empty(422, &errors)
 }
 
-/// The resource, if it is an object that says of what kind it is.
+/// The resource, if it is an object that names its kind.
 fn resource(distribution: &Value) -> Result<&Value, FieldError> {
     let Some(resource) = distribution
         .pointer("/spec/resource")

@@ -13,7 +13,7 @@ const NOT_THE_WEBHOOKS: [&str; 4] = [
     "08-invalid-targets-missing",
     "17-invalid-bad-name",
 ];
-/// What the API server says when the webhook tries the resource out.
+/// The API server's error when the webhook tries the resource out.
 const TRIED_OUT: (&str, &str) = (
     "06-invalid-resource-no-name",
     "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required",

@@ -1,6 +1,6 @@
 //! The SidecarTerminator: ends the sidecars of a pod whose other containers are done, so that its job completes.
 //!
-//! `groups` says how each container of a pod is ended, `plan` what is to be done for a pod. Both are pure. `controller` does it: on a node
+//! `groups` says how each container of a pod is ended, `plan` has the steps for a pod. Both are pure. `controller` does them: on a node
 //! with OpenKruise's daemon by a ContainerRecreateRequest, on a virtual node by another image.
 
 mod controller;

@@ -1,4 +1,4 @@
-//! The rules: what is to be done for a pod, as a pure function.
+//! The rules: the steps for a pod, as a pure function.
 
 use super::groups::{Way, way, with_statuses};
 use crate::pods::pod::{self, ContainerStatus, Pod, RestartPolicy};
@@ -48,7 +48,7 @@ fn has_ended(status: &ContainerStatus) -> bool {
     status.state.exit_code.is_some()
 }
 
-/// What is to be done for a pod on such a node, in this order. There is at most one request for a pod.
+/// The steps for a pod on such a node, in this order. There is at most one request for a pod.
 pub(super) fn plan(pod: &Pod, is_virtual: bool, is_requested: bool) -> Vec<Step> {
     if !is_due(pod) {
         return Vec::new();

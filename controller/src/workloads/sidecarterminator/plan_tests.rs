@@ -1,11 +1,11 @@
-//! Rows: what is done for pods of jobs.
+//! Rows: the steps for pods of jobs.
 
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A pod of containers by a word each: name, `:`, exit code or `r` for one that runs. Names say what a container is: `m` a main one,
+/// A pod of containers by a word each: name, `:`, exit code or `r` for one that runs. Names say how a container is used: `m` a main one,
 /// `s` a sidecar, `i` a sidecar whose exit code is ignored, `v` one that an image ends.
 fn pod(policy: &str, phase: &str, words: &str) -> Value {
     let (mut containers, mut statuses) = (Vec::new(), Vec::new());

@@ -28,7 +28,7 @@ use crate::pods::{CachedPod, PodAction, Revisions, pod};
 /// The controller's name in events, metrics and logs.
 pub(super) const CONTROLLER: &str = "statefulset-controller";
 
-/// The caches of the reconciler, and who acts for it.
+/// The caches of the reconciler, and the actor that acts for it.
 pub(super) struct Controller {
     pub(super) sets: Informer<StatefulSet>,
     pub(super) pods: Informer<CachedPod>,

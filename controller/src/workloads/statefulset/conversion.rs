@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::kit::conversion::Conversion;
 
-/// Between `v1alpha1` and `v1beta1`. The former has fewer fields: who writes through it loses the others, as in OpenKruise.
+/// Between `v1alpha1` and `v1beta1`. The former has fewer fields: a write through it loses the others, as in OpenKruise.
 pub(super) const CONVERSION: Conversion = Conversion {
     group: "apps.kruise.io",
     kind: "StatefulSet",

@@ -39,7 +39,7 @@ impl Gates {
         }
     }
 
-    /// What may change in place.
+    /// The changes that are possible in place.
     pub(super) fn in_place(self) -> InPlaceOptions {
         InPlaceOptions {
             env_from_metadata: self.env_from_metadata,

@@ -15,7 +15,7 @@ pub(super) enum AmountError {
     /// It is a text that is no percentage.
     #[error("subset replicas ({0}) only support integer value or percentage value with a suffix '%'")]
     NotAPercentage(String),
-    /// What stands before the `%` is no number.
+    /// The text before the `%` is no number.
     #[error(
         "subset replicas ({0}) should be correct percentage integer: strconv.ParseInt: parsing {1:?}: {2}"
     )]
@@ -69,7 +69,7 @@ mod tests {
             .map_or_else(|_| IntOrString::String(text.to_owned()), IntOrString::Int)
     }
 
-    /// A value, the number of all pods, and what it means.
+    /// A value, the number of all pods, and the number that the value means.
     #[rstest]
     #[case("3", Some(2), Ok(3))]
     #[case("0", None, Ok(0))]

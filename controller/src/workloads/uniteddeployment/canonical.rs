@@ -85,7 +85,7 @@ fn spec(kind: ChildKind, spec: &Value) -> Result<Value, String> {
     Ok(Value::Object(fields))
 }
 
-/// The pod template and the templates of claims as Go writes them: the types of built-in workloads leave out what is null.
+/// The pod template and the templates of claims as Go writes them: the types of built-in workloads leave out null fields.
 fn parts_of_built_in(spec: &Value, fields: &mut Map<String, Value>) -> Result<(), String> {
     let nothing = json!({});
     let template = spec.get("template").filter(|template| !template.is_null());

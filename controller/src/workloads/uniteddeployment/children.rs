@@ -42,7 +42,7 @@ pub(super) struct Child {
     pub(super) labels: BTreeMap<String, String>,
     /// The patch of the subset that it was made with.
     pub(super) patch: String,
-    /// What it is to be.
+    /// Its specification.
     pub(super) spec: ChildSpec,
     /// How many pods it has.
     pub(super) replicas: i32,
@@ -52,7 +52,7 @@ pub(super) struct Child {
     pub(super) pods: Vec<Arc<CachedPod>>,
 }
 
-/// What a workload is to be.
+/// The specification of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChildSpec {
     /// How many pods it is to have.
@@ -193,7 +193,7 @@ impl<K> From<Value> for BuiltIn<K> {
     }
 }
 
-/// The metadata without what is not read.
+/// The metadata without the fields that are not read.
 fn lean(metadata: ObjectMeta) -> ObjectMeta {
     let mut annotations = metadata.annotations.unwrap_or_default();
     annotations.retain(|key, _| key == labels::SUBSET_PATCH);
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// The kind, the spec, and what is read of it: the replicas, the partition, whether pods are updated by being deleted.
+    /// The kind, the spec, and the fields read of it: the replicas, the partition, whether pods are updated by being deleted.
     #[rstest]
     #[case(ChildKind::CloneSet, json!({ "replicas": 3, "updateStrategy": { "partition": "50%" } }), (3, 2, false))]
     #[case(ChildKind::CloneSet, json!({ "updateStrategy": { "partition": "half" } }), (1, 0, false))]

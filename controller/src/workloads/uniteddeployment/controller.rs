@@ -132,8 +132,8 @@ impl Controller {
         }
     }
 
-    /// Looks whether the caches show what was made and deleted. Gives how long that may still take, if they do not. What is in doubt,
-    /// and what was not seen in time, is asked for.
+    /// Looks whether the caches show all that was made and deleted. Gives how long that may still take, if they do not. The
+    /// server is asked about members that are in doubt, or were not seen in time.
     async fn unseen(&self, key: &ObjectKey, set: &UnitedDeployment) -> Result<Option<Duration>, ActError> {
         let expectations = &self.actor.expectations;
         let open = match expectations.of_set(key) {

@@ -5,7 +5,7 @@ use crate::kit::Change;
 use crate::pods::CachedPod;
 use crate::pods::pod::{self, is_unschedulable};
 
-/// Whether a change of a pod can change a status, or what subsets get.
+/// Whether a change of a pod can change a status, or the numbers of subsets.
 pub(super) fn matters(change: &Change<'_, CachedPod>) -> bool {
     let Change::Updated(old, new) = change else {
         return true;

@@ -217,7 +217,7 @@ impl Controller {
             .event(&Owner::of(spread).subject(), kind, reason, message);
     }
 
-    /// Writes the status, tells what happened, and deletes pods that get no node.
+    /// Writes the status, reports events, and deletes pods that get no node.
     async fn write(
         &self,
         key: &ObjectKey,

@@ -22,7 +22,7 @@ use client_kit::timer;
 use machinery::meta::ObjectMeta as _;
 use pki::Authority;
 
-/// How much of what is due next an agenda is told.
+/// How many of the next keys an agenda gets.
 const TOLD_MAX: usize = 20;
 
 /// When to process the key of a pass again.
@@ -203,7 +203,7 @@ impl ControllerManager {
         }
     }
 
-    /// Tells this agenda what the controllers wait for.
+    /// Gives this agenda the keys that the controllers wait for.
     #[must_use]
     pub fn with_agenda(mut self, agenda: &Agenda) -> Self {
         self.desk = agenda.desk();
@@ -268,7 +268,7 @@ impl ControllerManager {
         }
     }
 
-    /// What the controllers do next.
+    /// The next keys of the controllers.
     fn due(&self) -> Vec<Due> {
         let told = |(at, (index, key)): (Instant, &(usize, Key))| Due {
             at,

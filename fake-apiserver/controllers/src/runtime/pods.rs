@@ -1,4 +1,4 @@
-//! What a pod's fields say of it.
+//! The facts that a pod's fields say of it.
 
 use machinery::meta::{ObjectMeta as _, list, text};
 use shared_json::Value;

@@ -65,7 +65,7 @@ pub(super) fn mask(text: &str) -> Option<String> {
 
 /// Copies a literal and the word before it; gives the length without the word. None for one that has no end.
 ///
-/// The parser knows no bytes in triple quotes, and no raw ones: they become plain ones, with spaces in place of what is left out.
+/// The parser knows no bytes in triple quotes, and no raw ones: they become plain ones, with spaces in place of the omitted letters.
 fn mask_literal(word: &str, text: &str, out: &mut String) -> Option<usize> {
     let is = |words: &[&str]| words.iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
     let quote = text.get(..1)?;

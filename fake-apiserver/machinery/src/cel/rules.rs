@@ -133,7 +133,7 @@ struct Walk<'a> {
     scope: Scope,
     errors: Vec<FieldError>,
     warnings: Vec<String>,
-    /// What the rules may still cost.
+    /// The costs that the rules may still have.
     budget: Budget,
     /// Whether that was not enough: then no more rules are looked at.
     is_over: bool,

@@ -59,7 +59,7 @@ fn of_url(value: &Value) -> Result<&Url, ExecutionError> {
 #[derive(Debug, Clone, Default)]
 struct Url {
     scheme: String,
-    /// What follows the scheme, if that is no slash.
+    /// The text after the scheme, if it does not begin with a slash.
     opaque: String,
     user: Option<String>,
     host: String,
@@ -201,7 +201,7 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The scheme, which may be missing, and what follows its colon.
+/// The scheme, which may be missing, and the text after its colon.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.'));
     match end.and_then(|at| text.split_at_checked(at)) {

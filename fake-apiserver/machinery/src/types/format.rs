@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// What go-openapi says of these.
+    /// The results of go-openapi.
     #[rstest]
     #[case("hostname", "host", true)]
     #[case("hostname", "a-b", true)]

@@ -151,7 +151,7 @@ impl Reader<'_> {
 mod tests {
     use rstest::rstest;
 
-    /// What Go 1.26 says of these.
+    /// The results of Go 1.26.
     #[rstest]
     #[case("a@example.com", true)]
     #[case("mailto:a@example.com", false)]

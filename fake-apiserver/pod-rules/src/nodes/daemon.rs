@@ -1,4 +1,4 @@
-//! The pods of a DaemonSet: each is made for one node, and tolerates what is wrong with a node.
+//! The pods of a DaemonSet: each is made for one node, and tolerates a node's faults.
 //!
 //! The built-in DaemonSets and OpenKruise's have the same rules.
 

@@ -45,7 +45,7 @@ fn tolerates_taints(pod: &Value, node: &Value) -> bool {
             || tolerations.any(|toleration| tolerates(toleration, &cordon)))
 }
 
-/// Whether the node has all that the pod asks for. What it does not say of pods it has.
+/// Whether the node has all that the pod asks for. A node that does not say how many pods it takes has room for one.
 fn has_room(pod: &Value, node: &Value) -> bool {
     let has = amounts(path(node, "/status/allocatable"));
     let takes_one = has.get("pods").is_none_or(|pods| *pods >= WHOLE);

@@ -49,7 +49,7 @@ struct Seen {
     failures: u32,
 }
 
-/// The watches of what a server's availability depends on.
+/// The watches of the objects that a server's availability depends on.
 struct Watches {
     registered: Watcher,
     behind: [Watcher; 2],
@@ -138,7 +138,7 @@ impl Checks {
         }
     }
 
-    /// Checks one if it is due, or if something that it depends on has changed. Gives what is known of it then.
+    /// Checks one if it is due, or if something that it depends on has changed. Gives the knowledge of it then.
     async fn look(&self, before: Option<&Seen>, service: ApiService) -> Option<Seen> {
         let behind = self.behind(&service);
         let now = Instant::now();
@@ -239,7 +239,7 @@ impl Checks {
         Some(no("MissingEndpoints", message))
     }
 
-    /// Asks a server for what it answers, and keeps that.
+    /// Asks a server for its resources and documents, and keeps them.
     async fn describe(&self, service: &ApiService) -> Result<(), String> {
         let path = service.path();
         let target = &service.service;
@@ -298,7 +298,7 @@ impl Checks {
         found.map(|entry| (wanted, entry.clone())).into_iter().collect()
     }
 
-    /// What a server's `/openapi/v2` says of its group version; none if it has no such document.
+    /// A server's document of its group version, if it has one.
     async fn spec(&self, service: &ApiService) -> Option<Arc<Value>> {
         let asked = self
             .jumps

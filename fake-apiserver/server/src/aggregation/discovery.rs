@@ -69,7 +69,7 @@ fn versions_of(entry: &Value) -> Array {
     versions.cloned().unwrap_or_default()
 }
 
-/// A group, or what is known of it already, with the versions of other servers.
+/// A group, or its known entry, with the versions of other servers.
 fn group(known: Option<Value>, name: &str, services: &[ApiService]) -> Value {
     let mut entry = known.unwrap_or_else(|| json!({"name": name, "versions": []}));
     let mut versions = versions_of(&entry);
@@ -237,7 +237,7 @@ pub(crate) fn add_open_api(index: &mut Value, aggregation: &Aggregation) -> bool
     is_any
 }
 
-/// What other servers say of their group versions in `/openapi/v2`, by the names of their APIServices.
+/// The documents of other servers about their group versions in `/openapi/v2`, by the names of their APIServices.
 pub(crate) fn specs(aggregation: &Aggregation) -> Vec<Arc<Value>> {
     let described = lock(&aggregation.described);
     described

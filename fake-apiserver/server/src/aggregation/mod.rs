@@ -45,7 +45,7 @@ struct Description {
     resources: Value,
     /// Its entries of `/openapi/v3`, by path.
     open_api: Vec<(String, Value)>,
-    /// What its `/openapi/v2` says of it.
+    /// The part of its `/openapi/v2` about the group version.
     spec: Option<Arc<Value>>,
     /// Whether it has answered when it was asked last.
     is_fresh: bool,

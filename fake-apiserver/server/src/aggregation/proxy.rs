@@ -92,7 +92,7 @@ fn is_passed_on(name: &HeaderName) -> bool {
         && !text.starts_with("impersonate-")
 }
 
-/// Says who sends the request. A value that no header can have is left out.
+/// Names the user of the request. A value that no header can have is left out.
 fn write_user(user: &User, headers: &mut HeaderMap) {
     let mut add = |name: &str, value: &str| {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
@@ -113,7 +113,7 @@ fn write_user(user: &User, headers: &mut HeaderMap) {
     }
 }
 
-/// A key as part of a header's name: what no name can have is percent-encoded.
+/// A key as part of a header's name: characters that no name can have are percent-encoded.
 fn escaped(key: &str) -> String {
     let mut out = String::new();
     for byte in key.bytes() {

@@ -69,7 +69,7 @@ where
     }
 }
 
-/// What is known of a request over a socket before it is carried out.
+/// The class and the labels of a request over a socket before it is carried out.
 #[derive(Default)]
 struct Noted {
     class: Option<Class>,

@@ -9,7 +9,7 @@ use super::v2::DEFINITIONS;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// What a document says of the paths that begin so: these, and the definitions that they need. `None` if there are none.
+/// The part of a document about the paths that begin so: these, and the definitions that they need. `None` if there are none.
 pub(crate) fn part(document: &Value, prefix: &str) -> Option<Value> {
     let paths = document.get("paths")?.as_object()?;
     let paths: Map = paths

@@ -2,7 +2,7 @@
 //!
 //! `types::published` has the built-in types; [`custom`] makes those of custom resources, [`operations`] the paths. [`v3`] is a
 //! document per group version and their index, [`v2`] one document of all, in JSON or (as kubectl wants it) in the protobuf
-//! form of gnostic ([`gnostic`]). [`merged`] adds what other API servers say of their groups.
+//! form of gnostic ([`gnostic`]). [`merged`] adds the documents of other API servers about their groups.
 
 mod custom;
 mod gnostic;

@@ -117,7 +117,7 @@ const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
 const NEWEST: i64 = -1;
 
 impl ContinueToken {
-    /// The token for what comes after a key, at a revision or at the newest one.
+    /// The token for the objects after a key, at a revision or at the newest one.
     fn encode(revision: Option<Revision>, last: &ObjectKey) -> String {
         let token = Self {
             v: CONTINUE_VERSION.to_owned(),

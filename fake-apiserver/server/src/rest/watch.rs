@@ -498,7 +498,7 @@ impl Watch {
         conversion::ready(&self.server.state, self.encoder.resource(), stored).await
     }
 
-    /// Converts what an event is about: if it may have left the selection, as it was before, too.
+    /// Converts the object of an event: if it may have left the selection, as it was before, too.
     async fn ready_for(&self, event: &Event) -> Result<(), ApiError> {
         if let Some(previous) = event
             .previous

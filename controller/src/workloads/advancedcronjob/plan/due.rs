@@ -7,7 +7,7 @@ use pod_rules::schedule::Schedule;
 
 use crate::api::v1beta1::AdvancedCronJob;
 
-/// What a schedule says at a moment.
+/// The missed time of a schedule at a moment, and the wait until the next time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Due {
     /// The last time that has come and for which there is no job, unless it is too late for one.
@@ -28,7 +28,7 @@ pub(super) fn schedule(cron: &AdvancedCronJob) -> Option<Schedule> {
         .ok()
 }
 
-/// What `schedule` says at `now`, after a last job for `last`.
+/// The missed time of `schedule` at `now`, after a last job for `last`, and the wait until the next time.
 pub(super) fn due(
     cron: &AdvancedCronJob,
     schedule: &Schedule,

@@ -1,4 +1,4 @@
-//! The rules: from what was observed to a status, jobs to delete and the job to make, as pure functions.
+//! The rules: from the observed objects to a status, jobs to delete and the job to make, as pure functions.
 //!
 //! `pass` puts a pass together, `due` says for which time a job is made, `history` which jobs are old, `build` makes a job.
 //!

@@ -1,4 +1,4 @@
-//! The rules: from what was observed to pods to make and to delete, and from what came of them to a status, as pure functions.
+//! The rules: from the observed objects to pods to make and to delete, and from the result to a status, as pure functions.
 //!
 //! `pass` puts a pass together. `view` counts the pods and looks at the nodes, `verdict` says whether the job is over, `policy` reads
 //! the spec, `outcome` makes the status.

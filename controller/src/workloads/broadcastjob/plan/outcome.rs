@@ -1,4 +1,4 @@
-//! The status and the events that follow from what was done.
+//! The status and the events that follow from the work of a pass.
 
 use client_kit::EventType;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::api::v1beta1::{BroadcastJob, BroadcastJobStatus, JobCondition};
 use crate::kit::ObjectKey;
 use crate::pods::PodAction;
 
-/// What was done of a pass.
+/// The part of a pass that was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::workloads::broadcastjob) struct Done {
     /// How many pods were deleted.
@@ -19,7 +19,7 @@ pub(in crate::workloads::broadcastjob) struct Done {
     pub(in crate::workloads::broadcastjob) tried: usize,
 }
 
-/// What follows from a pass.
+/// The outcome of a pass.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::broadcastjob) struct Outcome {
     /// The status to write.
@@ -29,7 +29,7 @@ pub(in crate::workloads::broadcastjob) struct Outcome {
 }
 
 impl Work {
-    /// What follows once so much of it was done.
+    /// The outcome once so much of it was done.
     pub(in crate::workloads::broadcastjob) fn outcome(
         &self,
         job: &BroadcastJob,

@@ -15,7 +15,7 @@ use crate::workloads::broadcastjob::observe::Observed;
 /// The rest that a job which ends has beyond its time to live: its end is written in whole seconds.
 const REST_AFTER_END: Duration = Duration::from_secs(1);
 
-/// What to do about a job.
+/// The next step for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::broadcastjob) enum Plan {
     /// Nothing, for so long at the most.
@@ -67,7 +67,7 @@ pub(in crate::workloads::broadcastjob) fn plan(observed: &Observed) -> Plan {
     Plan::Work(Box::new(work))
 }
 
-/// What is left of a job that is over.
+/// The next step for a job that is over.
 fn over(observed: &Observed) -> Plan {
     let status = observed.job.status.as_ref();
     let end = status.and_then(|status| status.completion_time.as_ref());

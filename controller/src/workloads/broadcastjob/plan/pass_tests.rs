@@ -1,4 +1,4 @@
-//! Rows: the pods that a pass makes and deletes, and what becomes of the job.
+//! Rows: the pods that a pass makes and deletes, and the status of the job.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ const TWO_FAILED: &str = "!failed pod is found: failure policy is FailurePolicyT
                           0 pods succeeded, 2 pods failed";
 const TOO_MANY: &str = "!TooManyActivePods: Number of active pods exceed parallelism limit";
 
-/// A spec, the nodes, what is done, and the status then.
+/// A spec, the nodes, the actions, and the status then.
 #[rstest]
 #[case::row_1(json!({}), "- -", "+n1 +n2".into(), "running 2 2 0 0")]
 #[case::row_2(
@@ -109,7 +109,7 @@ fn pods(#[case] spec: Value, #[case] words: &str, #[case] expect: String, #[case
     );
 }
 
-/// A spec, the phase before, the nodes, what is done, and the status then.
+/// A spec, the phase before, the nodes, the actions, and the status then.
 #[rstest]
 #[case::row_26(json!({}), "paused", "- -", "!Continue: continue to process job +n1 +n2", "running 2 2 0 0")]
 #[case::paused_again_by_its_policy(
@@ -134,7 +134,7 @@ fn phases(
     );
 }
 
-/// A deadline in seconds after the beginning, ten seconds ago: what is done, and the wait until it.
+/// A deadline in seconds after the beginning, ten seconds ago: the actions, and the wait until it.
 #[rstest]
 #[case::row_28(
     10,
@@ -174,7 +174,7 @@ fn a_paused_job_outlives_its_deadline() {
     );
 }
 
-/// Seconds to live, the second at which the job was over, and what is done of it.
+/// Seconds to live, the second at which the job was over, and the next step.
 #[rstest]
 #[case::row_29_not_yet(json!(6), 996, Some(Plan::Rest(Some(Duration::from_secs(2)))))]
 #[case::row_29(json!(6), 994, Some(Plan::Remove))]

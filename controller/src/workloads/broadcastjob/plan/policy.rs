@@ -28,7 +28,7 @@ pub(super) mod condition {
     pub(crate) const FAILED: &str = "Failed";
 }
 
-/// What a failed pod does to its job.
+/// The effect of a failed pod on its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnFailedPod {
     /// The job fails.
@@ -39,7 +39,7 @@ pub(super) enum OnFailedPod {
     Pause,
 }
 
-/// What a failed pod does to `job`. An unknown word means nothing.
+/// The effect of a failed pod on `job`. An unknown word means nothing.
 pub(super) fn on_failed_pod(job: &BroadcastJob) -> OnFailedPod {
     let policy = job.spec.failure_policy.as_ref();
     match policy.and_then(|policy| policy.kind.as_deref()) {

@@ -117,7 +117,7 @@ pub(super) fn work(spec: &Value, status: &Value, words: &str) -> Work {
     }
 }
 
-/// What follows once all of it was done.
+/// The outcome once all of it was done.
 pub(super) fn outcome(work: &Work) -> Outcome {
     let done = Done {
         deleted: work.delete.len(),

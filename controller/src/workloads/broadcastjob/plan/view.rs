@@ -10,7 +10,7 @@ use crate::pods::{CachedPod, pod};
 use crate::workloads::broadcastjob::nodes::{Form, keeps};
 use crate::workloads::broadcastjob::observe::Observed;
 
-/// A job's pods by how they are, and its nodes by what they need.
+/// A job's pods by their state, and its nodes by their needs.
 pub(super) struct View<'a> {
     /// The pods that neither ended nor failed.
     pub(super) active: Vec<&'a Arc<CachedPod>>,

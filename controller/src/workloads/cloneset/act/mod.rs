@@ -1,4 +1,4 @@
-//! Carries out what was planned: `perform` does an action, `set` writes the set itself, `words` has the texts of
+//! Carries out the plan: `perform` does an action, `set` writes the set itself, `words` has the texts of
 //! events.
 
 mod perform;

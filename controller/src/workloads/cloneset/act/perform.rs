@@ -26,7 +26,7 @@ impl From<ActError> for Failed {
     }
 }
 
-/// Does what `action` says.
+/// Performs `action`.
 ///
 /// # Errors
 /// Those of the requests, and the failure that the action says.

@@ -1,4 +1,4 @@
-//! What a plan consists of.
+//! The parts of a plan.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use crate::api::v1alpha1::CloneSetStatus;
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::cloneset::observe::Observed;
 
-/// Decides what a pass does. The controller takes any; tests wrap the real one to see that a broken one is caught.
+/// Plans the actions of a pass. The controller takes any; tests wrap the real one to see that a broken one is caught.
 pub trait Planner: Send + Sync + 'static {
-    /// The plan for what was observed. Pure: the same input gives the same plan.
+    /// The plan for the observed objects. Pure: the same input gives the same plan.
     fn plan(&self, observed: &Observed, revisions: &Revisions) -> Plan;
 
     /// The rest of a pass whose scaling was refused before it changed anything: pods are refreshed and updated as if there
@@ -25,14 +25,14 @@ pub struct Update {
     pub requeue: Option<Duration>,
 }
 
-/// What a pass does.
+/// The actions of a pass, and the status that it writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Done first; a failure ends the pass without a condition.
     pub prepare: Vec<Action>,
     /// Done next, in this order; the first failure ends it and becomes a condition.
     pub sync: Vec<Action>,
-    /// What `sync` is about.
+    /// The phase of `sync`, which says the condition of its failure.
     pub phase: Phase,
     /// The status to write afterwards, also when `sync` failed.
     pub status: CloneSetStatus,
@@ -54,7 +54,7 @@ pub enum Phase {
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// What can be done for any owner of pods.
+    /// An action that is possible for any owner of pods.
     Pod(PodAction),
     /// Create pods (and their claims) in batches of 1, 2, 4, …
     CreatePods {

@@ -1,4 +1,4 @@
-//! What is put right before anything is counted: pods that are no longer the set's, and claims that lost their pod.
+//! The repairs before anything is counted: pods that are no longer the set's, and claims that lost their pod.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is to be done, given what was observed: pure functions, and the home of the rules.
+//! The actions for an observed set: pure functions, and the home of the rules.
 //!
 //! `revisions` names the template; `pass` puts a pass together from `housekeeping` (claims and pods that are no longer
 //! the set's), `scale`, `pods::refresh` and `update` (which come in one pass with scaling only if that is

@@ -18,7 +18,7 @@ use crate::workloads::cloneset::settings::DEFAULT_HISTORY_LIMIT;
 /// The rules of OpenKruise 1.9.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CloneSetPlanner {
-    /// What is switched on.
+    /// The feature gates that are on.
     pub gates: Gates,
 }
 
@@ -82,7 +82,7 @@ fn refresh_and_update(view: &View<'_>) -> Update {
     all
 }
 
-/// What is tidied up at the end: names of pods that are gone, revisions that nobody runs.
+/// The tidying at the end: names of pods that are gone, revisions that no pod runs.
 fn finish(view: &View<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     let active: BTreeSet<&str> = view.pods.iter().map(|pod| pod::name(pod)).collect();

@@ -1,4 +1,4 @@
-//! Passes over a set, described in words: what there is, and what is done about it.
+//! Passes over a set, described in words: the objects that there are, and the actions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ const PROGRESSING: &str = "Progressing";
 /// A deadline that means none.
 const NO_DEADLINE: i32 = i32::MAX;
 
-/// The status of what was observed, and when it changes by itself at the latest.
+/// The status of the observed set, and when it changes by itself at the latest.
 ///
 /// Counts are those of the moment before the pass acts, as in OpenKruise. Conditions of failures are left out: a pass that
 /// fails adds its own.

@@ -1,4 +1,4 @@
-//! What the rules ask about a set and its pods.
+//! The facts about a set and its pods that the rules use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::workloads::cloneset::gates::Gates;
 use crate::workloads::cloneset::observe::Observed;
 use crate::workloads::cloneset::settings::Settings;
 
-/// The observed set, with its numbers worked out and its pods told apart.
+/// The observed set, with its numbers worked out and its pods classified.
 pub(crate) struct View<'a> {
     pub(crate) observed: &'a Observed,
     pub(crate) revisions: &'a Revisions,
@@ -103,7 +103,7 @@ impl<'a> View<'a> {
         held || self.is_updated(pod)
     }
 
-    /// What the label of pods says of a revision.
+    /// The value of the pods' label for a revision.
     pub(crate) fn revision_label<'n>(&self, name: &'n str) -> &'n str {
         if self.gates.short_hash {
             revision::short(name)
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
         counts
     }
 
-    /// What there is against what there should be, for updates.
+    /// The difference between the pods that there are and the settings, for updates.
     pub(crate) fn diff(&self) -> Diff {
         self.diff_by(|pod| self.is_updated(pod))
     }

@@ -19,7 +19,7 @@ const MUTABLE: [&str; 9] = [
     "progressDeadlineSeconds",
 ];
 
-/// What an update must not change.
+/// Errors about fields that an update must not change.
 pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (Ok(new), Ok(old)) = (spec(new), spec(old)) else {

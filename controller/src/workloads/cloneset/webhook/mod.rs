@@ -1,4 +1,4 @@
-//! The webhooks of CloneSets: `mutate` holds what is filled in, `validate` what is refused.
+//! The webhooks of CloneSets: `mutate` has the defaults, `validate` the refusals.
 
 mod answer;
 mod forbid;

@@ -1,4 +1,4 @@
-//! What OpenKruise fills into a CloneSet.
+//! The defaults that OpenKruise fills into a CloneSet.
 
 use serde_json::{Map, Value, json};
 

@@ -7,7 +7,7 @@ use super::mutate::mutate_cloneset;
 use crate::gates::FeatureGates;
 use crate::webhook::{Surroundings, review};
 
-/// What the server itself refuses before or between the webhooks: nothing to compare here.
+/// Objects that the server itself refuses before or between the webhooks: nothing to compare here.
 const NOT_THE_WEBHOOKS: [&str; 6] = [
     "07-invalid-selector-missing",
     "13-invalid-bad-name",
@@ -18,7 +18,7 @@ const NOT_THE_WEBHOOKS: [&str; 6] = [
 ];
 /// Where we differ on purpose: a negative limit crashes the real manager.
 const REFUSED_HERE: [&str; 1] = ["37-invalid-revision-history-negative"];
-/// What needs the cluster's pods.
+/// Objects for which the webhook needs the cluster's pods.
 const NEEDS_PODS: [&str; 1] = ["57-update-pods-to-delete-unknown"];
 
 /// Values that Go prints as structs or typed texts, which the rules here print as JSON: `Invalid value: foo` and
@@ -33,7 +33,7 @@ const PRINTED_OTHERWISE: [&str; 5] = [
 /// The real webhook's patch also leaves out an empty name, which the API server leaves out here.
 const STORED_OTHERWISE: [&str; 1] = ["pullsecret"];
 
-/// A refusal's path up to the kind of error, and its detail: what stands around the value.
+/// A refusal's path up to the kind of error, and its detail: the text around the value.
 fn around_value(text: &str) -> (String, String) {
     let (path, rest) = text.split_once(" value: ").unwrap_or((text, ""));
     let detail = rest.rsplit_once(": ").map_or("", |(_, detail)| detail);

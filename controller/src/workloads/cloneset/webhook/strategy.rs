@@ -1,4 +1,4 @@
-//! What is wrong with a CloneSet's strategies.
+//! Errors in a CloneSet's strategies.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::pods::template::rules;
 use crate::workloads::cloneset::settings::DEFAULT_MAX_UNAVAILABLE;
 use pod_rules::FieldError;
 
-/// What is wrong with `scaleStrategy`.
+/// Errors in `scaleStrategy`.
 pub(super) fn scale(spec: &CloneSetSpec) -> Vec<FieldError> {
     let names = spec
         .scale_strategy
@@ -32,7 +32,7 @@ pub(super) fn scale(spec: &CloneSetSpec) -> Vec<FieldError> {
     )]
 }
 
-/// What is wrong with `updateStrategy`, in the order of OpenKruise 1.9.
+/// Errors in `updateStrategy`, in the order of OpenKruise 1.9.
 pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let none = CloneSetUpdateStrategy::default();

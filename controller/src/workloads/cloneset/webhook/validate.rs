@@ -1,4 +1,4 @@
-//! What is wrong with a CloneSet.
+//! Errors in a CloneSet.
 
 use pod_rules::FieldError;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::pods::template::rules::{self, non_negative};
 /// Everything that is wrong with `new`, for a creation (no `old`) or an update; nothing means that it is allowed. Texts are
 /// those of OpenKruise.
 ///
-/// What needs the cluster (whether the pods in `podsToDelete` exist) is not checked here.
+/// Rules that need the cluster (whether the pods in `podsToDelete` exist) are not checked here.
 #[must_use]
 pub(crate) fn validate_cloneset(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut value = new.get("spec").cloned().unwrap_or_default();

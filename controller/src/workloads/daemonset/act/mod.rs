@@ -1,4 +1,4 @@
-//! Carries out what was planned: `perform` does an action, `words` has the texts of events.
+//! Carries out the plan: `perform` does an action, `words` has the texts of events.
 
 mod perform;
 mod words;

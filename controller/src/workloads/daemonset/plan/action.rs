@@ -5,9 +5,9 @@ use crate::pods::PodAction;
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::daemonset) enum Action {
-    /// What can be done for any owner of pods.
+    /// An action that is possible for any owner of pods.
     Pod(PodAction),
-    /// Create a pod for each of these nodes. A failure does not keep the pass from what comes after it.
+    /// Create a pod for each of these nodes. A failure does not keep the pass from the actions after it.
     Create {
         /// The nodes.
         nodes: Vec<String>,

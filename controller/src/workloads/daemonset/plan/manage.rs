@@ -11,7 +11,7 @@ use crate::pods::availability::until_available;
 use crate::pods::refresh::shortest;
 use crate::pods::{CachedPod, PodAction, pod};
 
-/// What the nodes need.
+/// The changes that the nodes need.
 #[derive(Default)]
 pub(super) struct Manage<'v> {
     pub(super) change: Change<'v>,

@@ -1,9 +1,9 @@
-//! The rules: from what was observed to actions and a status, as pure functions.
+//! The rules: from the observed objects to actions and a status, as pure functions.
 //!
 //! `pass` puts a pass together from `manage` (a pod for each node that fits, none elsewhere), `update` (brings pods to the update
 //! revision; `surge` does so with a new pod beside the old one), `predownload` (pulls images early) and `status`. `doubles` comes
 //! before all of them: it leaves one revision of the present template. `change` turns pods to make and to delete into actions.
-//! `view` is what all of them ask about a set.
+//! `view` has the facts about a set that all of them use.
 //!
 //! **Invariant:** nothing in this folder does I/O, reads a clock or draws a random number.
 

@@ -28,7 +28,7 @@ pub(in crate::workloads::daemonset) struct Plan {
     pub(in crate::workloads::daemonset) requeue: Option<Duration>,
 }
 
-/// The part of a pass for which nothing has to be known of what was done before: the status, which belongs to the generation that it
+/// The part of a pass that needs no knowledge of the passes before: the status, which belongs to the generation that it
 /// belonged to.
 pub(in crate::workloads::daemonset) fn status_alone(
     observed: &Observed,
@@ -115,7 +115,7 @@ fn care<'v>(view: &View<'v>) -> Care<'v> {
     }
 }
 
-/// The actions of an update: first what is done in place, since a failure there ends the pass.
+/// The actions of an update: first those in place, since a failure there ends the pass.
 fn updates(view: &View<'_>) -> Vec<Action> {
     let update = match update::plan(view) {
         Ok(update) => update,

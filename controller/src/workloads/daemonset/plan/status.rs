@@ -4,7 +4,7 @@ use super::view::View;
 use crate::api::v1beta1::DaemonSetStatus;
 use crate::pods::pod;
 
-/// The status of what was observed, which belongs to the spec of `generation`.
+/// The status of the observed set, which belongs to the spec of `generation`.
 pub(super) fn plan(view: &View<'_>, generation: i64) -> DaemonSetStatus {
     let old = view.set().status.clone().unwrap_or_default();
     let collisions = Some(view.revisions.collision_count).filter(|count| *count > 0);

@@ -14,7 +14,7 @@ use crate::pods::inplace::step::{self, Step};
 use crate::pods::{CachedPod, PodAction, pod, revision};
 use crate::workloads::daemonset::nodes::update_selector;
 
-/// What an update does now.
+/// The actions of an update in this pass.
 #[derive(Default)]
 pub(super) struct Update<'v> {
     /// Updates of pods in place.

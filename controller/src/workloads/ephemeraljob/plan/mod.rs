@@ -1,4 +1,4 @@
-//! The rules: from what was observed to pods that get containers, and a status, as pure functions.
+//! The rules: from the observed objects to pods that get containers, and a status, as pure functions.
 //!
 //! `pass` puts a pass together, `counts` reads the job's containers in pods, `status` makes the status.
 //!

@@ -14,7 +14,7 @@ use crate::workloads::ephemeraljob::observe::Observed;
 /// For how long a job stays once it is over, unless it says otherwise.
 const DEFAULT_TTL_S: i32 = 1800;
 
-/// What to do about a job.
+/// The next step for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::ephemeraljob) enum Plan {
     /// Nothing, for so long at the most.
@@ -83,7 +83,7 @@ pub(in crate::workloads::ephemeraljob) fn plan(observed: &Observed) -> Plan {
     }))
 }
 
-/// What is left of a job that is over.
+/// The next step for a job that is over.
 fn over(job: &EphemeralJob, end: Timestamp, now: Timestamp) -> Plan {
     match until_removal(job, end, now) {
         Some(wait) if !wait.is_zero() => Plan::Rest(Some(wait)),

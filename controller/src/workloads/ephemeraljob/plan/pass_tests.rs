@@ -124,7 +124,7 @@ fn pods_that_get_containers(#[case] spec: Value, #[case] letters: &str, #[case] 
     assert_eq!(names, expect);
 }
 
-/// Seconds to live, the second at which the job was over, and what is done of it.
+/// Seconds to live, the second at which the job was over, and the next step.
 #[rstest]
 #[case::not_yet(json!(6), 996, Plan::Rest(Some(Duration::from_secs(2))))]
 #[case::now(json!(6), 994, Plan::Remove)]

@@ -24,7 +24,7 @@ async fn answers_as_recorded() {
     assert_eq!(compared, 28);
 }
 
-/// Changes of a list that is fine, and what comes of it.
+/// Changes of a list that is fine, and the refusal of each.
 #[rstest]
 #[case::most_images(json!({ "images": (0..255).map(|number| format!("a:{number}")).collect::<Vec<_>>() }), "")]
 #[case::too_many(

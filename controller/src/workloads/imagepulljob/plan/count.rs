@@ -1,4 +1,4 @@
-//! The nodes of a job by what has become of its image there.
+//! The nodes of a job by the state of its image there.
 
 use kube::ResourceExt as _;
 
@@ -42,7 +42,7 @@ pub(super) fn count(observed: &Observed) -> Count {
     count
 }
 
-/// What a node says of the image; nothing where the job has not asked it.
+/// The phase of the image on a node; none where the job has not asked the node for it.
 fn phase<'n>(observed: &Observed, node: &'n NodeImage) -> Option<&'n str> {
     let (name, tag) = (&observed.image.name, &observed.image.tag);
     let spec = node.tag(name, tag)?;

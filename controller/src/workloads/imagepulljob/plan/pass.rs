@@ -44,7 +44,7 @@ pub(in crate::workloads::imagepulljob) fn phase(job: &ImagePullJob, now: Timesta
     Phase::OverFor(left(end.0, i64::from(ttl), now))
 }
 
-/// What is left of so many seconds.
+/// The rest of so many seconds.
 fn left(since: Timestamp, seconds: i64, now: Timestamp) -> Duration {
     let left = SignedDuration::from_secs(seconds).saturating_sub(now.duration_since(since));
     Duration::try_from(left).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Rows of what a job writes into the list of a node.
+//! Rows of the tags that a job writes into the list of a node.
 
 use std::sync::Arc;
 

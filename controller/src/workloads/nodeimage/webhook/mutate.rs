@@ -72,7 +72,7 @@ fn with_tags(mut spec: Value) -> Value {
     spec
 }
 
-/// What Go's decoder says of fields that have another type.
+/// The error of Go's decoder about fields that have another type.
 fn decodes(images: &Value, version: &str) -> Result<(), String> {
     let kind = |value: &Value| match value {
         Value::String(_) => "string",
@@ -123,7 +123,7 @@ fn decodes(images: &Value, version: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What Go says of a text that is no time: that it misses the year.
+/// Go's error about a text that is no time: that it misses the year.
 fn time(text: Option<&str>) -> Result<(), String> {
     match text {
         Some(text) if text.parse::<Timestamp>().is_err() => Err(format!(

@@ -1,4 +1,4 @@
-//! What is wrong with a budget. Texts are those of OpenKruise.
+//! Errors in a budget. Texts are those of OpenKruise.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -53,7 +53,7 @@ fn annotations(budget: &PodUnavailableBudget) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the way in which pods are chosen.
+/// Errors in the choice of pods.
 fn pods(spec: &PodUnavailableBudgetSpec) -> Vec<FieldError> {
     let path = "spec.selector, targetRef";
     match (&spec.selector, &spec.target_ref) {
@@ -112,7 +112,7 @@ fn selector_errors(selector: &LabelSelector) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the numbers.
+/// Errors in the numbers.
 fn numbers(spec: &PodUnavailableBudgetSpec) -> Vec<FieldError> {
     let path = "spec.maxUnavailable, minAvailable";
     match (&spec.max_unavailable, &spec.min_available) {

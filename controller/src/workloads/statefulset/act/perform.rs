@@ -30,7 +30,7 @@ pub(in crate::workloads::statefulset) struct Performer<'a> {
 pub(in crate::workloads::statefulset) type Failed = (ActError, Option<&'static str>);
 
 impl Performer<'_> {
-    /// Does what `action` says.
+    /// Performs `action`.
     ///
     /// # Errors
     /// Those of the requests, and the failure that the action says.

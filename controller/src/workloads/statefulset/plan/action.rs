@@ -16,7 +16,7 @@ pub(in crate::workloads::statefulset) enum Which {
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::statefulset) enum Action {
-    /// What can be done for any owner of pods.
+    /// An action that is possible for any owner of pods.
     Pod(PodAction),
     /// Create the pod with an ordinal, and those of its claims that are not there.
     Create {
@@ -38,7 +38,7 @@ pub(in crate::workloads::statefulset) enum Action {
         pod: String,
         /// The claim's class of storage, which must allow that.
         class: String,
-        /// What the claim asks for, as its template has it.
+        /// The resources that the claim asks for, as its template has them.
         resources: Value,
     },
     /// Put the labels of its name and its ordinal on a pod, and say so.

@@ -180,7 +180,7 @@ pub(super) fn growth(view: &View<'_>, ordinal: i32) -> Growth {
     }
 }
 
-/// Whether a claim of the pod with an ordinal has not what it asks for yet, where claims grow.
+/// Whether a claim of the pod with an ordinal lacks the storage that it asks for, where claims grow.
 pub(super) fn some_growing(view: &View<'_>, ordinal: i32) -> bool {
     view.settings.grows_claims
         && claims_of(view, ordinal).any(|(_, _, claim)| {
@@ -236,7 +236,7 @@ fn requested(claim: &PersistentVolumeClaim) -> Option<i128> {
     storage(requests.get("storage").map(|quantity| quantity.0.as_str()))
 }
 
-/// Whether a claim has what it asks for.
+/// Whether a claim has the storage that it asks for.
 fn is_ready(claim: &PersistentVolumeClaim) -> bool {
     let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
     let capacity = capacity.and_then(|capacity| capacity.get("storage"));

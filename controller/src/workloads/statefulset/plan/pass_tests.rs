@@ -343,7 +343,7 @@ fn claims_that_grow(
     }
 }
 
-/// What becomes of the images of a new revision, with the gate on.
+/// The pull jobs for the images of a new revision, and the mark of that revision, with the gate on.
 #[rstest]
 #[case::pulled_early(4, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "pull s-new-main, created")]
 #[case::of_few_pods(3, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "ignored")]

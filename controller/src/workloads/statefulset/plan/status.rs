@@ -15,7 +15,7 @@ pub(in crate::workloads::statefulset) const FAILED_CREATE: &str = "FailedCreateP
 /// The condition of a pod that could not be updated.
 pub(in crate::workloads::statefulset) const FAILED_UPDATE: &str = "FailedUpdatePod";
 
-/// The status of what was observed. `left` pods of the current revision are updated or deleted by the pass itself, and do not
+/// The status of the observed set. `left` pods of the current revision are updated or deleted by the pass itself, and do not
 /// count as current any more.
 pub(super) fn plan(view: &View<'_>, left: i32) -> StatefulSetStatus {
     let set = view.set();

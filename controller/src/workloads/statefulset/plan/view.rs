@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) pod: Result<Arc<CachedPod>, Which>,
 }
 
-/// The observed set, with its numbers worked out and its pods told apart.
+/// The observed set, with its numbers worked out and its pods split into slots and condemned ones.
 pub(super) struct View<'a> {
     pub(super) observed: &'a Observed,
     pub(super) owner: Owner,

@@ -22,7 +22,7 @@ const REFUSED_HERE: [&str; 2] = [
     "statefulset/37-invalid-revision-history-negative",
     "statefulset-new/14-invalid-start-negative",
 ];
-/// Go prints the addresses of what the value points to.
+/// Go prints the addresses of the pointers in the value.
 const PRINTED_OTHERWISE: [&str; 1] = ["statefulset/35-invalid-on-delete-with-rolling"];
 
 fn surroundings(gates: &str) -> Surroundings {

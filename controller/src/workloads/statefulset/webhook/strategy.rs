@@ -87,7 +87,7 @@ pub(super) fn update(spec: &StatefulSetSpec, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A strategy as Go prints it, but for what it points to: Go prints addresses there.
+/// A strategy as Go prints it, but for its pointers: Go prints addresses there.
 fn shown(rolling: &RollingUpdateStatefulSetStrategy) -> String {
     let pointer = |kind: &str, is_set: bool| match is_set {
         true => format!("({kind})(...)"),

@@ -1,4 +1,4 @@
-//! Carries out what was planned: `perform` does the work of a pass, `writes` has the requests about workloads of four kinds.
+//! Carries out the plan: `perform` does the work of a pass, `writes` has the requests about workloads of four kinds.
 
 mod perform;
 mod writes;

@@ -262,7 +262,7 @@ impl Performer<'_> {
         writes::adopt(self.actor, &self.owner.key.namespace, child, reference).await
     }
 
-    /// Writes the status as it was, with a condition that says what went wrong. Only the failure itself is told.
+    /// Writes the status as it was, with a condition about the failure. Only the failure itself is reported.
     async fn blame(&self, plan: &Plan, condition: &str, message: &str) {
         let mut status = self.set.status.clone().unwrap_or_default();
         let now = self.actor.clock.now();

@@ -1,4 +1,4 @@
-//! Rows: what the pods of a subset say about its room.
+//! Rows: the room of a subset, by its pods.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn subsets(
     assert_eq!(requeue.0.map(|wait| wait.as_millis()), requeue_ms);
 }
 
-/// What a pod that waits too long is not.
+/// Pods that do not count as waiting too long.
 #[rstest]
 #[case::terminating(waiting("p", 0).set("/metadata/deletionTimestamp", json!("1970-01-01T00:00:00Z")))]
 #[case::on_a_node(waiting("p", 0).node("n1"))]

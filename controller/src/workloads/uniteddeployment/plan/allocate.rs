@@ -44,7 +44,7 @@ pub(super) fn allocate(set: &UnitedDeployment, places: &[Place<'_>]) -> Result<N
     }
 }
 
-/// Numbers that the subsets say themselves. The others share what is left; of the remainder the subsets with most pods get one each,
+/// Numbers that the subsets say themselves. The others share the rest; of the remainder the subsets with most pods get one each,
 /// of equal ones the last by name.
 fn specific(replicas: Option<i32>, places: &[Place<'_>]) -> Result<Numbers, String> {
     let said = |place: &Place<'_>| {

@@ -20,7 +20,7 @@ const TERMS: [&str; 4] = [
 /// The longest part of a name before the random one (Kubernetes' own limit).
 const PREFIX_BYTES_MAX: usize = 58;
 
-/// What the workload of a subset is to be.
+/// The desired workload of a subset.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::uniteddeployment) struct Wanted {
     /// The name of the subset.
@@ -60,11 +60,11 @@ pub(super) fn patch_text(subset: &Subset) -> String {
     subset.patch.as_ref().map(to_go_json).unwrap_or_default()
 }
 
-/// Makes the workload of a subset what it is to be. `object` is the workload, or an empty object for a new one. Nothing else of it
-/// changes, and no label or annotation is taken away.
+/// Brings the workload of a subset into the desired state. `object` is the workload, or an empty object for a new one. Nothing else of
+/// it changes, and no label or annotation is taken away.
 ///
 /// # Errors
-/// That there is no such subset or template, and what is wrong with the patch of the subset.
+/// That there is no such subset or template, and the error in the patch of the subset.
 pub(in crate::workloads::uniteddeployment) fn apply(
     set: &UnitedDeployment,
     kind: ChildKind,

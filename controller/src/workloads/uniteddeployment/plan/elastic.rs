@@ -59,7 +59,7 @@ pub(super) fn fixed(replicas: Option<i32>, places: &[Place<'_>]) -> Result<Numbe
     Ok(fill(replicas, places, &bounds(replicas, places)?))
 }
 
-/// The numbers where pods that get no node move on: a subset without room keeps what is ready, one with room keeps that at least.
+/// The numbers where pods that get no node move on: a subset without room keeps its ready pods, one with room keeps those at least.
 pub(super) fn adaptive(replicas: Option<i32>, places: &[Place<'_>]) -> Result<Numbers, String> {
     let replicas = replicas.unwrap_or(0);
     let mut bounds = bounds(replicas, places)?;
@@ -75,7 +75,7 @@ pub(super) fn adaptive(replicas: Option<i32>, places: &[Place<'_>]) -> Result<Nu
     Ok(fill(replicas, places, &bounds))
 }
 
-/// What a subset has been given, and how many more of its pods can count.
+/// How many pods a subset has been given, and how many more of its pods can count.
 struct Share {
     given: i32,
     /// None for any number.

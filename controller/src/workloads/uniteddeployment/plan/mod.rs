@@ -1,4 +1,4 @@
-//! The rules: from what was observed to workloads that are made, changed and deleted, and to a status, as pure functions.
+//! The rules: from the observed objects to workloads that are made, changed and deleted, and to a status, as pure functions.
 //!
 //! `pass` puts a pass together on a `view` of the subsets. `allocate` says how many pods each has, `elastic` by minima and maxima,
 //! `adaptive` and `reserve` look at pods that get no nodes. `build` makes the workload of a subset, `revisions` the revision of the

@@ -55,7 +55,7 @@ pub(in crate::workloads::uniteddeployment) struct Failure {
 }
 
 impl Failure {
-    /// The workloads could not be told apart.
+    /// The workloads could not be assigned to subsets.
     fn of_subsets(observed: &Observed, why: String) -> Self {
         let metadata = &observed.set.metadata;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rows: what a pass makes, changes and deletes, and the status.
+//! Rows: the workloads that a pass makes, changes and deletes, and the status.
 
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ fn partitions(numbers: &Value) -> Value {
     json!({ "spec": { "updateStrategy": { "manualUpdate": { "partitions": numbers } } } })
 }
 
-/// The number of replicas, the subsets, the workloads, changes of the object, and what is done.
+/// The number of replicas, the subsets, the workloads, changes of the object, and the actions.
 #[rstest]
 #[case::all_new(6, "c a=1 b=3", "", json!({}), "+a1 +b3 +c2")]
 #[case::as_wanted(3, "a b", "a:1/1 b:2/2", json!({}), "")]
@@ -250,7 +250,7 @@ fn stuck_pods(
     );
 }
 
-/// The workloads before, what is done, the subset out of room with the reason, and the seconds until the next look.
+/// The workloads before, the actions, the subset out of room with the reason, and the seconds until the next look.
 #[rstest]
 #[case::new("", "+a2 +b1", "", Some(5))]
 #[case::healthy("a:2/2 b:1/1", "", "", None)]
@@ -291,7 +291,7 @@ fn known(names: &str, out: &str) -> Value {
     json!({ "status": { "subsetStatuses": all, "replicas": 0, "updatedReplicas": 0, "currentRevision": "u-new" } })
 }
 
-/// The known subsets, those that were out of room, the workloads, what is done, and the subsets that are out of room then.
+/// The known subsets, those that were out of room, the workloads, the actions, and the subsets that are out of room then.
 #[rstest]
 #[case::first("", "", "", "+a2 +b1", "")]
 #[case::one_is_added(

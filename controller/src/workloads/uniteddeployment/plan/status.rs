@@ -10,7 +10,7 @@ use crate::workloads::uniteddeployment::children::{Child, revision_of};
 use crate::workloads::uniteddeployment::observe::Observed;
 use crate::workloads::uniteddeployment::settings::is_reserving;
 
-/// What the selector of the scale subresource has beside the UnitedDeployment's own where pods are reserved.
+/// The addition to the UnitedDeployment's own selector in the scale subresource, where pods are reserved.
 const NOT_RESERVED: &str = ",apps.kruise.io/united-deployment-reserved-pod=false";
 
 /// The status with which a pass begins: each subset has an entry, and those that are gone have none.

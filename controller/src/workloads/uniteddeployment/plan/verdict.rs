@@ -1,4 +1,4 @@
-//! What a pass finds out about the pods of a subset before it distributes replicas.
+//! The verdict of a pass on the pods of a subset, before it distributes replicas.
 
 /// How the workload of a subset stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

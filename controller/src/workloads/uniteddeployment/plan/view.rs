@@ -13,7 +13,7 @@ pub(super) struct View<'a> {
     pub(super) children: BTreeMap<&'a str, &'a Child>,
     /// Workloads of subsets that have another one.
     pub(super) duplicates: Vec<&'a Child>,
-    /// What was found out about the pods of subsets.
+    /// The verdicts on the pods of subsets.
     pub(super) verdicts: BTreeMap<&'a str, Verdict>,
 }
 

@@ -36,7 +36,7 @@ async fn answers_as_recorded() {
     assert_eq!(compared, 25);
 }
 
-/// The text without the numbers that are addresses, and without what stands in for them.
+/// The text without the numbers that are addresses, and without their stand-ins.
 fn without_addresses(text: &str) -> String {
     let text = text.replace("(...)", "(0x0)");
     let is_long = |word: &str| word.len() > 8 && word.bytes().all(|byte| byte.is_ascii_digit());

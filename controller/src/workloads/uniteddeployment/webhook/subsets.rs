@@ -1,4 +1,4 @@
-//! What is wrong with subsets and their numbers.
+//! Errors in subsets and their numbers.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pod_rules::errors::Errors;
@@ -25,7 +25,7 @@ struct Sums {
     has_bounds: bool,
 }
 
-/// What is wrong with the numbers.
+/// Errors in the numbers.
 pub(super) fn numbers(spec: &UnitedDeploymentSpec) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut sums = Sums::default();
@@ -81,7 +81,7 @@ fn add(at: usize, subset: &Subset, all: Option<i32>, sums: &mut Sums, errors: &m
     }
 }
 
-/// What is wrong with minima and maxima together.
+/// Errors in minima and maxima together.
 fn bounds(sums: &Sums, replicas: Option<i32>, count: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if replicas.is_none() {
@@ -99,7 +99,7 @@ fn bounds(sums: &Sums, replicas: Option<i32>, count: usize) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the numbers that subsets say themselves, together. OpenKruise prints an address for the number of all pods.
+/// Errors in the numbers that subsets say themselves, together. OpenKruise prints an address for the number of all pods.
 fn shares(sums: &Sums, replicas: Option<i32>, count: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let sum = sums.replicas;
@@ -127,7 +127,7 @@ fn shares(sums: &Sums, replicas: Option<i32>, count: usize) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with each subset.
+/// Errors in each subset.
 pub(super) fn subsets(spec: &UnitedDeploymentSpec) -> Vec<FieldError> {
     let subsets = &spec.topology.subsets;
     let is_adaptive = spec.topology.schedule_strategy.kind == "Adaptive";
@@ -157,7 +157,7 @@ pub(super) fn subsets(spec: &UnitedDeploymentSpec) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the term and the tolerations of a subset.
+/// Errors in the term and the tolerations of a subset.
 fn constraints(subset: &Subset, at: usize) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let path = Path::new(PATH);

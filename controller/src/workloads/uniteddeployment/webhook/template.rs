@@ -1,4 +1,4 @@
-//! What is wrong with the template of the workloads.
+//! Errors in the template of the workloads.
 
 use kube::core::{Selector, SelectorExt as _};
 use pod_rules::FieldError;
@@ -15,7 +15,7 @@ const ONE_OF: &str =
     "one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate";
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// Adds what is wrong with the template. A CloneSet is not looked at.
+/// Adds the errors in the template. A CloneSet is not looked at.
 pub(super) fn check(template: &SubsetTemplate, selector: &Selector, errors: &mut Vec<FieldError>) {
     let given = |kind: &ChildKind| kind.template(template).is_some();
     match ChildKind::ALL.iter().filter(|kind| given(kind)).count() {

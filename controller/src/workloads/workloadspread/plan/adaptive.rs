@@ -14,7 +14,7 @@ const SCHEDULABLE: &str = "Schedulable";
 /// How long a subset is left out (OpenKruise: 5 minutes).
 const LEFT_OUT: SignedDuration = SignedDuration::from_secs(300);
 
-/// What is found out about a subset.
+/// The findings about a subset.
 #[derive(Default)]
 pub(super) struct Found {
     /// The condition, if the spread is adaptive.
@@ -138,7 +138,7 @@ mod tests {
         Some(status)
     }
 
-    /// The old condition and its time, when the waiting pod was created, whether the subset is the last, the time, and what comes out:
+    /// The old condition and its time, when the waiting pod was created, whether the subset is the last, the time, and the result:
     /// the condition, its time, how many pods are deleted, whether the subset recovers, and when to look again. Pods may wait for 10 s.
     #[rstest]
     #[case::new("", 0, None, false, 100, ("True", 100, 0, false, None))]

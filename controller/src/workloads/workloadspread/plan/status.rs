@@ -22,7 +22,7 @@ const CREATION: SignedDuration = SignedDuration::from_secs(30);
 /// How long a pod may take to begin to terminate (OpenKruise: the same).
 const DELETION: SignedDuration = SignedDuration::from_secs(15);
 
-/// The next status, and what follows from it.
+/// The next status, and its consequences.
 #[derive(Debug, Clone, Default)]
 pub(in crate::workloads::workloadspread) struct Said {
     /// The status.

@@ -1,4 +1,4 @@
-//! What is wrong with the numbers of subsets.
+//! Errors in the numbers of subsets.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pod_rules::FieldError;
@@ -14,7 +14,7 @@ fn percentage(text: &str) -> Option<i64> {
     is_digits.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// What is wrong with the numbers. The first error ends the look at them.
+/// The first error in the numbers.
 pub(super) fn limits(spread: &WorkloadSpread) -> Option<FieldError> {
     let subsets = &spread.spec.subsets;
     let is_stateful = spread

@@ -1,4 +1,4 @@
-//! What is wrong with the patches of subsets: each is tried on the template of the workload, if there is one.
+//! Errors in the patches of subsets: each is tried on the template of the workload, if there is one.
 
 use pod_rules::FieldError;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::targets::Lookup;
 /// The place of the pod's spec in the errors of templates.
 const TEMPLATE: &str = "spec.template.spec";
 
-/// What is wrong with the patches.
+/// Errors in the patches.
 pub(super) async fn patches(
     spread: &WorkloadSpread,
     namespace: &str,
@@ -50,7 +50,7 @@ pub(super) async fn patches(
         .collect()
 }
 
-/// What is wrong with a patch of a template.
+/// Errors in a patch of a template.
 fn tried(template: &Value, claims: &[Value], patch: &Value, at: usize) -> Vec<FieldError> {
     let path = format!("{PATH}[{at}].patch");
     let mut pod = json!({ "metadata": template.get("metadata"), "spec": template.get("spec") });

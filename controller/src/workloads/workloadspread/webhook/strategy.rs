@@ -1,4 +1,4 @@
-//! What is wrong with the strategy of a spread.
+//! Errors in the strategy of a spread.
 
 use pod_rules::FieldError;
 use pod_rules::field_error::go_quote;
@@ -16,7 +16,7 @@ fn longest(subsets: usize) -> i64 {
     }
 }
 
-/// What is wrong with the strategy.
+/// Errors in the strategy.
 pub(super) fn strategy(spread: &WorkloadSpread) -> Vec<FieldError> {
     let path = "spec.scheduleStrategy";
     let Some(strategy) = &spread.spec.schedule_strategy else {

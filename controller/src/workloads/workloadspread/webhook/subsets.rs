@@ -1,4 +1,4 @@
-//! What is wrong with subsets.
+//! Errors in subsets.
 
 use pod_rules::errors::Errors;
 use pod_rules::path::Path;
@@ -11,7 +11,7 @@ use crate::api::v1alpha1::{WorkloadSpread, WorkloadSpreadSubset};
 /// The place of the subsets.
 pub(super) const PATH: &str = "spec.subsets";
 
-/// What is wrong with the subsets, but for their patches.
+/// Errors in the subsets, but for their patches.
 pub(super) fn subsets(spread: &WorkloadSpread) -> Vec<FieldError> {
     let subsets = &spread.spec.subsets;
     if subsets.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn subsets(spread: &WorkloadSpread) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the terms and the tolerations of a subset.
+/// Errors in the terms and the tolerations of a subset.
 fn constraints(subset: &WorkloadSpreadSubset, at: usize) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let path = Path::new(PATH);

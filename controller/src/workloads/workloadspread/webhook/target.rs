@@ -1,4 +1,4 @@
-//! What is wrong with the workload of a spread.
+//! Errors in the workload of a spread.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn invalid(target: &TargetReference, detail: impl Into<String>) -> FieldError {
     FieldError::invalid_shown(PATH, shown(target), detail)
 }
 
-/// What is wrong with the reference.
+/// Errors in the reference.
 pub(super) fn reference(spread: &WorkloadSpread, list: &WhiteList) -> Vec<FieldError> {
     let Some(target) = &spread.spec.target_ref else {
         return vec![FieldError::required(
@@ -66,7 +66,7 @@ pub(super) fn reference(spread: &WorkloadSpread, list: &WhiteList) -> Vec<FieldE
     }
 }
 
-/// What is wrong with the filter.
+/// The error in the filter, if there is one.
 pub(super) fn filter(spread: &WorkloadSpread) -> Option<FieldError> {
     let filter = spread.spec.target_filter.as_ref()?.selector.as_ref()?;
     let error = selector::problem(filter)?;

@@ -275,7 +275,7 @@ mod tests {
     use super::super::most::{Sizes, most};
     use super::*;
 
-    /// What an expression costs for a list of a hundred numbers, a text of a hundred characters, and a map of two.
+    /// The cost of an expression for a list of a hundred numbers, a text of a hundred characters, and a map of two.
     fn cost(rule: &str) -> u64 {
         let list: Vec<u64> = (0..100).collect();
         let variables = [

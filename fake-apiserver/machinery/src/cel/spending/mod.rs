@@ -21,7 +21,7 @@ pub const CALL_MAX: u64 = 1_000_000;
 /// The most that all rules may cost for one object, or all validations of a policy for one request.
 pub const BUDGET: u64 = 10_000_000;
 
-/// What is left of the costs that several expressions may have together.
+/// The rest of the costs that several expressions may have together.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left: u64,

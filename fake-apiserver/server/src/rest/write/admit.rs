@@ -68,7 +68,7 @@ pub(super) fn keep_end(object: &mut Value, old: &Value) {
 }
 
 impl Write<'_> {
-    /// Lets mutating admission change the object. What it changes has no owner.
+    /// Lets mutating admission change the object. Its changes have no owner.
     pub(super) async fn mutate(&mut self) -> Result<(), ApiError> {
         match self.base {
             Base::New(new) => self.mutate_new(new).await,

@@ -200,7 +200,7 @@ impl<'a> Write<'a> {
         services::give(self.context, &mut self.object, old)
     }
 
-    /// Takes out what the store does not keep, and adds what it gives back.
+    /// Takes out the fields that the store does not keep, and adds those that it gives back.
     fn settle(&mut self) {
         services::settle(self.context, &mut self.object);
         self.default_again();

@@ -1,4 +1,4 @@
-//! The stage that makes an object what its kind's strategy says, and its defaults.
+//! The stage that brings an object into the form of its kind's strategy, and fills in its defaults.
 
 use machinery::meta::ObjectMeta as _;
 use rules::strategy::{app_armor, disabled, keep_all_but, resource_claim, signing, storage};
