@@ -21,6 +21,7 @@
 pub mod cli;
 mod cluster;
 mod metrics_api;
+mod sample_api;
 pub mod serve;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};

@@ -17,6 +17,11 @@ fn services() -> Services {
     add("n", "db", json!({"clusterIP": "None", "ports": ports}));
     add(
         "n",
+        "former",
+        json!({"type": "ClusterIP", "clusterIP": "10.96.0.6", "externalName": "db.example.com"}),
+    );
+    add(
+        "n",
         "away",
         json!({"type": "ExternalName", "externalName": "db.example.com"}),
     );
@@ -56,6 +61,7 @@ fn services() -> Services {
 #[case::not_ready("db-2.db", "nobody")]
 #[case::pod("10-244-1-9.n.pod", "10-244-1-9.n.pod.cluster.local 10.244.1.9")]
 #[case::external("away", "outside db.example.com")]
+#[case::former_alias("former", "former.n.svc.cluster.local 10.96.0.6")]
 #[case::alias("alias", "web.n.svc.cluster.local 10.96.0.5")]
 #[case::circle("circle", "nobody")]
 #[case::world("www.example.com", "outside www.example.com")]

@@ -20,6 +20,7 @@ use shared_json::Value;
 
 use super::error::ClusterError;
 use super::{Cluster, ControllerSet};
+use crate::sample_api;
 
 /// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
@@ -66,7 +67,7 @@ impl Default for ClusterBuilder {
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
             outside: None,
-            programs: ContainerPrograms::default(),
+            programs: programs(),
             containers: None,
             timing: Timing::default(),
             pod_timings: BTreeMap::new(),
@@ -84,6 +85,13 @@ impl Default for ClusterBuilder {
             metrics_api: false,
         }
     }
+}
+
+/// The programs in Rust that stand for images without a user's doing.
+fn programs() -> ContainerPrograms {
+    let mut programs = ContainerPrograms::default();
+    programs.add(sample_api::IMAGE, sample_api::program());
+    programs
 }
 
 impl ClusterBuilder {

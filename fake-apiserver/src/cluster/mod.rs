@@ -4,6 +4,7 @@ mod bootstrap;
 mod builder;
 mod error;
 mod flow_control;
+mod flow_schemas;
 mod front_proxy;
 mod registrations;
 mod selection;

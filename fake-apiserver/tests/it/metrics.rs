@@ -158,3 +158,43 @@ async fn aggregated_discovery_has_a_tag_by_which_it_need_not_be_sent_again() {
     assert_eq!(ask(tag).await.0, StatusCode::NOT_MODIFIED);
     assert_eq!(ask("\"another\"").await.0, StatusCode::OK);
 }
+
+/// Each priority level has its part of 600 seats, and a FlowSchema says whether its level is there.
+#[tokio::test]
+async fn priority_levels_have_seats() {
+    let served = served::start(true).await;
+    let client = served.client().await;
+    let schema = json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": {"name": "mine"},
+        "spec": {"matchingPrecedence": 900, "priorityLevelConfiguration": {"name": "my-level"}},
+    });
+    let level = json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration", "metadata": {"name": "my-level"},
+        "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 245, "limitResponse": {"type": "Reject"}}},
+    });
+    let base = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let schemas = format!("{base}/flowschemas");
+    assert_eq!(served::ask(&client, "POST", &schemas, schema, &[]).await.0, 201);
+    let mut told = Vec::new();
+    for expected in ["True", "False"] {
+        let mut found = shared_json::Value::Null;
+        for _ in 0..100 {
+            let path = format!("{schemas}/mine");
+            let (_, object) = served::ask(&client, "GET", &path, shared_json::Value::Null, &[]).await;
+            found = object["status"]["conditions"][0]["status"].clone();
+            if found == json!(expected) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        told.push(found);
+        let levels = format!("{base}/prioritylevelconfigurations");
+        served::ask(&client, "POST", &levels, level.clone(), &[]).await;
+    }
+    assert_eq!(told, [json!("True"), json!("False")]);
+    let asked = Request::get("/metrics").body(Vec::new()).expect("a request");
+    let metrics = client.request_text(asked).await.expect("metrics");
+    // The server's own levels have 245 shares together.
+    let line = "apiserver_flowcontrol_nominal_limit_seats{priority_level=\"my-level\"} 300";
+    assert!(metrics.lines().any(|has| has == line), "{metrics}");
+}

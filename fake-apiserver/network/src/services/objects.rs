@@ -88,7 +88,11 @@ impl Service {
             is_headless: cluster.is_empty() && !is_outside,
             cluster,
             external,
-            external_name: text(object, "spec.externalName").trim_end_matches('.').to_owned(),
+            external_name: match is_outside {
+                true => text(object, "spec.externalName").trim_end_matches('.').to_owned(),
+                // It may be left from before the type was changed, and says nothing.
+                false => String::new(),
+            },
             ports: ports.collect(),
             affinity,
             internal_local: text(object, "spec.internalTrafficPolicy") == "Local",

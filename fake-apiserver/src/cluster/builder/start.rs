@@ -18,6 +18,7 @@ use super::ClusterBuilder;
 use crate::cluster::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use crate::cluster::error::ClusterError;
 use crate::cluster::flow_control::maintain;
+use crate::cluster::flow_schemas;
 use crate::cluster::{Cluster, Trace, front_proxy, registrations};
 use crate::metrics_api;
 
@@ -135,6 +136,9 @@ impl ClusterBuilder {
         tasks.spawn(server.check_extensions());
         if self.system_objects {
             tasks.spawn(maintain(server.client_named("kube-apiserver")));
+            let reports =
+                flow_schemas::report(server.client_named("kube-apiserver"), Arc::clone(&starting.clock));
+            tasks.spawn(reports);
             tasks.spawn(registrations::maintain(server.clone()));
         }
     }
