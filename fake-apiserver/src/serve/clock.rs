@@ -23,6 +23,8 @@ const JUMP_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);
 const REST: Duration = Duration::from_millis(1);
 /// How often a faster clock is moved on.
 const TICK: Duration = Duration::from_millis(10);
+/// What is due is told to the nearest second.
+const HALF_SECOND: Duration = Duration::from_millis(500);
 /// How much of what is due next is told.
 const NEXT_MAX: usize = 10;
 /// How long the parts of the cluster may take to tell what they wait for.
@@ -152,7 +154,8 @@ fn second(time: Timestamp) -> Timestamp {
 
 fn told(due: &Due, now: Timestamp) -> Value {
     let left = due.at.saturating_duration_since(tokio::time::Instant::now());
-    let at = now.saturating_add(left).unwrap_or(Timestamp::MAX);
+    // The two clocks are read one after the other: what is due at a full second seems to be due a moment earlier.
+    let at = now.saturating_add(left + HALF_SECOND).unwrap_or(Timestamp::MAX);
     json!({"time": second(at).to_string(), "who": due.who, "what": due.what})
 }
 
@@ -176,6 +179,20 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case::a_moment_too_early(999_700, "1970-01-01T00:00:01Z")]
+    #[case::a_moment_too_late(1_000_300, "1970-01-01T00:00:01Z")]
+    #[case::soon(400_000, "1970-01-01T00:00:00Z")]
+    #[tokio::test(start_paused = true)]
+    async fn times_of_what_is_due(#[case] left_us: u64, #[case] expected: &str) {
+        let due = Due {
+            at: tokio::time::Instant::now() + Duration::from_micros(left_us),
+            who: "w".to_owned(),
+            what: "n/a".to_owned(),
+        };
+        assert_eq!(told(&due, Timestamp::UNIX_EPOCH)["time"], json!(expected));
+    }
 
     #[rstest]
     #[case(r#"{"advance": "5m"}"#, Ok(300))]
