@@ -39,8 +39,8 @@ pub use nic::DialError;
 pub use node::{NodeSpec, Taint};
 pub use node_access::{DIAL, NodeAccess};
 pub use programs::{
-    AskedToEnd, Container, ContainerLog, ContainerProgram, ExitScript, Listener, OutsideContainer,
-    OutsideProgram, OutsidePrograms, ProbeAnswer, Program, Ran, Reply,
+    AskedToEnd, Container, ContainerLog, ContainerProgram, ExitScript, LaterReply, Listener,
+    OutsideContainer, OutsideProgram, OutsidePrograms, ProbeAnswer, Program, Ran, Reply,
 };
 pub use scheduler::Scheduler;
 pub use service_proxy::ServiceProxy;

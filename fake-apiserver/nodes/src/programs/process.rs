@@ -87,7 +87,6 @@ pub(crate) struct Process {
     term: Option<watch::Sender<bool>>,
     task: Option<JoinHandle<()>>,
     pub run: Arc<Run>,
-    pub started: Instant,
     /// Set if it simply serves: it then ends this long after it is asked, and nothing else ever happens to it.
     pub serves: Option<Duration>,
     /// Whether it runs outside of the simulation.
@@ -106,6 +105,7 @@ pub(crate) struct Run {
     pub env: BTreeMap<String, String>,
     pub hostname: String,
     pub clock: SharedClock,
+    pub started: Instant,
     pub program: Option<Program>,
     pub nic: Nic,
     pub links: Variables,
@@ -168,6 +168,7 @@ pub(crate) fn launch<K: Send + 'static>(
         env: launch.env,
         hostname: launch.hostname,
         clock: launch.clock,
+        started: Instant::now(),
         nic: launch.nic,
         links: launch.links,
         listens: AtomicBool::new(
@@ -181,7 +182,6 @@ pub(crate) fn launch<K: Send + 'static>(
         term: None,
         task: None,
         run: Arc::clone(&run),
-        started: Instant::now(),
         serves: None,
         is_outside: false,
     };
