@@ -1,6 +1,6 @@
 # What the runners of outside suites share. A runner sources this file, names its suite, and calls in this order:
 #   need VARIABLE WORDS        skips the suite unless the variable names something that exists
-#   start_server OPTION…       starts `fake-apiserver serve` and exports KUBECONFIG
+#   start_server OPTION…       starts `fake-apiserver serve`, or what `serves` names, and exports KUBECONFIG
 #   add OUTCOME NAME           notes an outcome: passed, failed or skipped (or one of the readers below does)
 #   summarise                  prints and keeps the summary, compares it with the last one, and exits
 # shellcheck shell=bash
@@ -42,13 +42,22 @@ need() {
 # need_tool TOOL
 need_tool() { command -v "$1" >/dev/null || skip "$1 is missing"; }
 
+# build PROGRAM: one of this project's own, once.
+built=
+build() {
+  [[ $built == *" $1 "* ]] || cargo build --quiet --bin "$1" || exit 1
+  built+=" $1 "
+}
+
 # start_server OPTION…: starts a server, in place of one that runs already.
 server=
+# The program that serves. `xtask` brings OpenKruise's manager and daemons.
+serves=fake-apiserver
 start_server() {
-  if [[ -z $server ]]; then cargo build --quiet --bin fake-apiserver || exit 1; else kill "$server"; wait "$server"; fi
+  if [[ -z $server ]]; then build "$serves"; else kill "$server"; wait "$server"; fi
   # The log of an earlier server says that one has started.
   rm -f "$work/kubeconfig" "$work/server.log"
-  "${CARGO_TARGET_DIR:-$root/target}/debug/fake-apiserver" serve --kubeconfig "$work/kubeconfig" "$@" >"$work/server.log" 2>&1 &
+  "${CARGO_TARGET_DIR:-$root/target}/debug/$serves" serve --kubeconfig "$work/kubeconfig" "$@" >"$work/server.log" 2>&1 &
   server=$!
   trap stop_all EXIT
   for _ in $(seq 300); do grep -qs KUBECONFIG "$work/server.log" && break; sleep 0.1; done
@@ -87,7 +96,8 @@ read_rust() {
     { print ($1 ~ /^ok/ ? "passed" : $1 ~ /^ignored/ ? "skipped" : "failed") "\t" prefix $2 }' >>"$outcomes"
 }
 
-# read_ginkgo PREFIX: the outcomes in a JUnit report of Ginkgo. Tests that the focus leaves out are none.
+# read_ginkgo PREFIX: the outcomes in a JUnit report of Ginkgo. Tests that the focus leaves out are none. A further test of the same name has
+# a number.
 read_ginkgo() {
   awk -v prefix="$1" '
     function attribute(line, name,   at) {
@@ -98,14 +108,28 @@ read_ginkgo() {
       gsub(/&#34;|&quot;/, "\"", text); gsub(/&#39;|&apos;/, "\047", text); gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text)
       gsub(/&#x9;|&#xA;/, " ", text); gsub(/&amp;/, "\\&", text); return text
     }
+    function say(outcome, name) { print outcome "\t" prefix name (seen[name]++ ? " (" seen[name] ")" : "") }
     /<testcase / {
       name = plain(attribute($0, "name")); status = attribute($0, "status"); pending = ""
-      if (status == "passed") { if (name ~ /^\[It\]/) print "passed\t" prefix name }
+      if (status == "passed") { if (name ~ /^\[It\]/) say("passed", name) }
       else if (status == "skipped" || status == "pending") pending = name
-      else print "failed\t" prefix name
+      else say("failed", name)
     }
     # A test that skips itself says why.
-    /<skipped message="skipped - / { if (pending != "") print "skipped\t" prefix pending; pending = "" }' >>"$outcomes"
+    /<skipped message="skipped - / { if (pending != "") say("skipped", pending); pending = "" }' >>"$outcomes"
+}
+
+# read_ginkgo_1 PREFIX: the same of what a program with Ginkgo 1 prints with `--ginkgo.v --ginkgo.noColor`: the containers' names and a space, the
+# test's name and its line, each indented, and a line with the outcome when it has ended.
+read_ginkgo_1() {
+  awk -v prefix="$1" '
+    function say(outcome, name) { print outcome "\t" prefix name (seen[name]++ ? " (" seen[name] ")" : "") }
+    /^  [^ ].*\.go:[0-9]+$/ && last ~ /^  [^ ]/ && before ~ /^[^ ].* $/ { name = before substr(last, 3) }
+    name != "" && /^•/ { say(/^•( Failure|!|\.\.\.)/ ? "failed" : "passed", name); name = "" }
+    name != "" && /^S \[SKIPPING\]/ { say("skipped", name); name = "" }
+    { before = last; last = $0 }
+    # A test that never ended.
+    END { if (name != "") say("failed", name) }' >>"$outcomes"
 }
 
 # The number of tests with an outcome.

@@ -39,7 +39,7 @@ pub use nic::DialError;
 pub use node::{NodeSpec, Taint};
 pub use node_access::{DIAL, NodeAccess};
 pub use programs::{
-    AskedToEnd, Container, ContainerLog, ContainerProgram, DatagramSocket, ExitScript, Listener,
+    AskedToEnd, Container, ContainerLog, ContainerProgram, DatagramSocket, ExitScript, LaterReply, Listener,
     OutsideContainer, OutsideProgram, OutsidePrograms, ProbeAnswer, Program, Ran, Reply,
 };
 pub use scheduler::Scheduler;

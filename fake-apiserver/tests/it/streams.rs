@@ -322,17 +322,20 @@ fn commands_run_in_containers() {
 #[test]
 fn a_script_says_what_commands_give() {
     simulate(|| async {
-        let script = json!({"commands": {"app --version": {"out": "1.2\n"}, "app check": {"err": "bad\n", "code": 2}},
+        let script = json!({"commands": {"app --version": {"out": "1.2\n"}, "app check": {"err": "bad\n", "code": 2,
+            "later": [{"fromMs": 60000, "out": "good\n"}]}},
             "logs": "up\n", "logLine": "tick", "logEveryMs": 1000});
         let pod = json!({"metadata": {"annotations": {"program.fake-apiserver/c": script.to_string()}},
             "spec": {"containers": [{"name": "c", "image": "app:1"}]}});
-        let (_cluster, pods) = cluster_with(json!({"p": pod})).await;
+        let (cluster, pods) = cluster_with(json!({"p": pod})).await;
         assert_eq!(exec(&pods, "p", &["app", "--version"], None).await.0, "1.2\n");
         let (_, err, ended) = exec(&pods, "p", &["app", "check"], None).await;
         assert_eq!(err, "bad\n");
         assert!(ended.ends_with("exit code 2"), "{ended}");
         let logs = pods.logs("p", &LogParams::default()).await.expect("logs");
         assert!(logs.starts_with("up\ntick\n"), "{logs}");
+        cluster.run_for(Duration::from_secs(60)).await;
+        assert_eq!(exec(&pods, "p", &["app", "check"], None).await.0, "good\n");
     });
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use regex::Regex;
 
 use self::edit_commands::{awk, basic_pattern, sed};
-use self::file_commands::{cat, dd, find, ls, mkdir, move_or_copy, rm, rmdir, touch};
+use self::file_commands::{cat, dd, find, ln, ls, mkdir, move_or_copy, rm, rmdir, touch};
 use self::system_commands::{hexdump, id, ip, mount, ps, stat, sysctl, uptime};
 use self::text_commands::{Options, base64, basename, cut, dirname, expr, sort, tr, uniq};
 use super::files::{FileError, resolve};
@@ -31,7 +31,7 @@ pub(super) type Builtin = fn(&mut Call<'_>) -> i32;
 const TABLE: &[(&[&str], Builtin)] = &[
     (
         &[
-            "true", ":", "sync", "chmod", "chown", "ln", "stty", "ulimit", "umask", "kill",
+            "true", ":", "sync", "chmod", "chown", "stty", "ulimit", "umask", "kill",
         ],
         |_| 0,
     ),
@@ -47,6 +47,7 @@ const TABLE: &[(&[&str], Builtin)] = &[
     (&["ls"], ls),
     (&["mv"], |call| move_or_copy(call, true)),
     (&["cp"], |call| move_or_copy(call, false)),
+    (&["ln"], ln),
     (&["rm"], rm),
     (&["rmdir"], rmdir),
     (&["touch"], touch),

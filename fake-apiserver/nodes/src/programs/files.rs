@@ -18,8 +18,8 @@ const INDEX: &str = "/index.html";
 pub(crate) const STOCK_PAGE: &[u8] = b"<html><body><h1>It works!</h1></body></html>\n";
 
 /// The directories that every image has.
-const FOLDERS: [&str; 9] = [
-    "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
+const FOLDERS: [&str; 10] = [
+    "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log", "/var/tmp",
 ];
 
 /// The mode of a file that was not given another, that of a directory, and that of a volume.
@@ -687,6 +687,9 @@ mod tests {
         assert!(other.is_dir("/x/a") && !other.exists("/x/a/b"));
         assert_eq!(files.write("/data/a/b/c", b"1", false), Ok(()));
         assert_eq!(files.list("/data/a/b"), Ok(vec!["c".to_owned()]));
-        assert_eq!(files.list("/var"), Ok(vec!["log".to_owned(), "run".to_owned()]));
+        assert_eq!(
+            files.list("/var"),
+            Ok(["log", "run", "tmp"].map(str::to_owned).to_vec())
+        );
     }
 }

@@ -32,7 +32,7 @@ pub use native::{Container, ContainerProgram, DatagramSocket, Listener};
 pub use outside::{AskedToEnd, ContainerLog, OutsideContainer, OutsideProgram, OutsidePrograms};
 pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
-pub use script::{ExitScript, ProbeAnswer, Program, Reply};
+pub use script::{ExitScript, LaterReply, ProbeAnswer, Program, Reply};
 pub(super) use script::{
     argv_of, document_root, files_of_image, page_program, privileges_program, program_of, task_of,
 };

@@ -85,7 +85,6 @@ pub(crate) struct Process {
     term: Option<watch::Sender<bool>>,
     task: Option<JoinHandle<()>>,
     pub run: Arc<Run>,
-    pub started: Instant,
     /// Set if it simply serves: it then ends this long after it is asked, and nothing else ever happens to it.
     pub serves: Option<Duration>,
     /// Whether it runs outside of the simulation.
@@ -104,6 +103,7 @@ pub(crate) struct Run {
     pub env: BTreeMap<String, String>,
     pub hostname: String,
     pub clock: SharedClock,
+    pub started: Instant,
     pub program: Option<Program>,
     pub nic: Nic,
     pub links: Variables,
@@ -166,6 +166,7 @@ pub(crate) fn launch<K: Send + 'static>(
         env: launch.env,
         hostname: launch.hostname,
         clock: launch.clock,
+        started: Instant::now(),
         nic: launch.nic,
         links: launch.links,
         listens: AtomicBool::new(
@@ -179,7 +180,6 @@ pub(crate) fn launch<K: Send + 'static>(
         term: None,
         task: None,
         run: Arc::clone(&run),
-        started: Instant::now(),
         serves: None,
         is_outside: false,
     };

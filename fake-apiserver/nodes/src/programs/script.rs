@@ -1,6 +1,7 @@
 //! The choice of a container's program: by a pod's annotation, by its image, or by its command.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use machinery::meta::string_map;
 use serde::Deserialize;
@@ -113,6 +114,36 @@ pub struct Reply {
     pub err: String,
     /// Its exit code.
     pub code: i32,
+    /// What it gives instead later on, the earliest first.
+    pub later: Vec<LaterReply>,
+}
+
+/// A command's output and exit code from some time on.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LaterReply {
+    /// Milliseconds from the program's start.
+    pub from_ms: u64,
+    /// On its standard output.
+    #[serde(default)]
+    pub out: String,
+    /// On its standard error.
+    #[serde(default)]
+    pub err: String,
+    /// Its exit code.
+    #[serde(default)]
+    pub code: i32,
+}
+
+impl Reply {
+    /// The output, the error output and the exit code so long after the program's start.
+    pub(crate) fn after(&self, since: Duration) -> (&str, &str, i32) {
+        let now_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        match self.later.iter().rev().find(|later| later.from_ms <= now_ms) {
+            Some(later) => (&later.out, &later.err, later.code),
+            None => (&self.out, &self.err, self.code),
+        }
+    }
 }
 
 /// How a run of a [`Program`] ends.
@@ -313,6 +344,19 @@ mod tests {
         let pod = json!({"spec": {"restartPolicy": policy}});
         let task = task_of(&pod, &container);
         assert_eq!(task.is_some_and(|task| task.exits.len() == 1), ends);
+    }
+
+    #[rstest]
+    #[case(0, ("", "not yet", 1))]
+    #[case(1999, ("", "not yet", 1))]
+    #[case(2000, ("data", "", 0))]
+    #[case(60_000, ("gate", "", 0))]
+    fn what_a_command_gives_by_time(#[case] since_ms: u64, #[case] expected: (&str, &str, i32)) {
+        let reply: Reply = shared_json::from_value(json!({
+            "err": "not yet", "code": 1, "later": [{"fromMs": 2000, "out": "data"}, {"fromMs": 9000, "out": "gate"}],
+        }))
+        .expect("a reply");
+        assert_eq!(reply.after(Duration::from_millis(since_ms)), expected);
     }
 
     #[test]

@@ -189,9 +189,10 @@ async fn command(run: &Arc<Run>, id: &str, argv: &[String], streams: &Streams) -
         .as_ref()
         .and_then(|program| program.commands.get(&argv.join(" ")));
     if let Some(reply) = reply {
-        streams.out.write(reply.out.as_bytes());
-        streams.err.write(reply.err.as_bytes());
-        return Ok(reply.code);
+        let (out, err, code) = reply.after(run.started.elapsed());
+        streams.out.write(out.as_bytes());
+        streams.err.write(err.as_bytes());
+        return Ok(code);
     }
     let first = argv.first().map(String::as_str).unwrap_or_default();
     if !is_command(first) {

@@ -160,6 +160,11 @@ fn clock() -> SharedClock {
     0,
     "1\n22\n3\n2:AB3\n1:b1\n"
 )]
+#[case(
+    "cd /tmp; echo a > x; ln -s x y; cat y; ln -s /tmp/x y; echo $?; ln -sf /tmp/none y; ln x /home; cat /home/x",
+    0,
+    "a\nln: y: File exists\n1\na\n"
+)]
 // Conditions in double brackets.
 #[case("touch /tmp/x; if [[ -r /tmp/x ]]\nthen\n echo yes\nfi", 0, "yes\n")]
 #[case(

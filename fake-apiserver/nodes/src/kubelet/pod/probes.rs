@@ -92,15 +92,15 @@ impl Probes {
             let waits = has_startup && probe != Probe::Startup;
             let due = (!waits).then(|| {
                 beat(
-                    self.base.unwrap_or(process.started),
-                    process.started + delay,
+                    self.base.unwrap_or(process.run.started),
+                    process.run.started + delay,
                     period,
                 )
             });
             let state = State {
                 spec: settings.clone(),
                 due,
-                first: process.started + delay,
+                first: process.run.started + delay,
                 period,
                 run: (0, None),
                 result: None,
@@ -296,7 +296,7 @@ impl PodWorker {
                 Probe::Readiness => &program.readiness,
             };
             if !answers.is_empty() {
-                return scripted(answers, process.started.elapsed());
+                return scripted(answers, process.run.started.elapsed());
             }
         }
         let seconds = number(spec, "timeoutSeconds", 1).max(1);

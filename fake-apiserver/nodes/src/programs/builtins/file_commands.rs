@@ -86,6 +86,36 @@ pub(super) fn move_or_copy(call: &mut Call<'_>, remove: bool) -> i32 {
     status
 }
 
+/// There are no links: the name gets a copy of the file that is there now, and nothing if none is.
+pub(super) fn ln(call: &mut Call<'_>) -> i32 {
+    let operands = call.operands();
+    let (source, name) = match operands.as_slice() {
+        [source] => (source.as_str(), base_name(source).to_owned()),
+        [source, name] => (source.as_str(), (*name).clone()),
+        _ => return call.complain("ln: missing operand"),
+    };
+    let mut to = call.path(&name);
+    if call.shell.files.is_dir(&to) {
+        to = resolve(&to, base_name(source));
+    }
+    if call.shell.files.exists(&to) && !call.flag('f') {
+        return call.complain(&format!("ln: {name}: File exists"));
+    }
+    // A symbolic link's target is named from the link's folder.
+    let folder = if call.flag('s') {
+        resolve(&to, "..")
+    } else {
+        call.shell.cwd.clone()
+    };
+    let Ok(content) = call.shell.files.read(&resolve(&folder, source)) else {
+        return 0;
+    };
+    match call.shell.files.write(&to, &content, false) {
+        Ok(()) => 0,
+        Err(error) => call.complain(&format!("ln: {name}: {error}")),
+    }
+}
+
 pub(super) fn rm(call: &mut Call<'_>) -> i32 {
     let mut status = 0;
     let (force, recursive) = (call.flag('f'), call.flag('r') || call.flag('R'));
