@@ -47,10 +47,8 @@ async fn run(mut container: Container) -> i32 {
 /// The certificate and the key that the arguments name.
 fn encryption(container: &Container) -> Result<Encryption, String> {
     let named = |flag: &str| {
-        let words = container.command.iter().chain(&container.args);
-        let value = words
-            .filter_map(|word| word.strip_prefix(flag)?.strip_prefix('='))
-            .last();
+        let mut words = container.command.iter().chain(&container.args).rev();
+        let value = words.find_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
         value.ok_or_else(|| format!("{flag} is required here"))
     };
     let read = |path: &str| {
