@@ -178,7 +178,7 @@ async fn priority_levels_have_seats() {
     let mut told = Vec::new();
     for expected in ["True", "False"] {
         let mut found = shared_json::Value::Null;
-        for _ in 0..100 {
+        for _ in 0..3000 {
             let path = format!("{schemas}/mine");
             let (_, object) = served::ask(&client, "GET", &path, shared_json::Value::Null, &[]).await;
             found = object["status"]["conditions"][0]["status"].clone();

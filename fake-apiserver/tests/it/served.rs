@@ -504,7 +504,7 @@ async fn pods_ask_the_server() {
     let (code, answer) = ask(&client, "POST", pods, pod, &[]).await;
     assert_eq!(code, 201, "{answer}");
     let mut found = Value::Null;
-    for _ in 0..200 {
+    for _ in 0..1200 {
         found = ask(&client, "GET", &format!("{pods}/p"), Value::Null, &[])
             .await
             .1;
