@@ -51,9 +51,21 @@ impl Flows {
         }
     }
 
-    /// The address that a datagram of an endpoint seems to come from, if it is an answer to this sender: the one that was asked.
-    pub(crate) fn asked(&self, endpoint: SocketAddr, sender: SocketAddr) -> Option<SocketAddr> {
-        self.back.get(&(sender, endpoint)).copied()
+    /// The address that a datagram of an endpoint seems to come from, if it is an answer to this sender: the one that was asked. The
+    /// answer keeps the flow.
+    pub(crate) fn answered(
+        &mut self,
+        endpoint: SocketAddr,
+        sender: SocketAddr,
+        now: Instant,
+    ) -> Option<SocketAddr> {
+        let asked = *self.back.get(&(sender, endpoint))?;
+        let (at, last) = self.there.get_mut(&(sender, asked))?;
+        if *at != endpoint || now.duration_since(*last) > REMEMBERED {
+            return None;
+        }
+        *last = now;
+        Some(asked)
     }
 }
 
@@ -73,9 +85,9 @@ mod tests {
         assert_eq!(flows.endpoint(sender, service, Instant::now()), None);
         flows.sent(sender, service, first, Instant::now());
         assert_eq!(flows.endpoint(sender, service, Instant::now()), Some(first));
-        assert_eq!(flows.asked(first, sender), Some(service));
+        assert_eq!(flows.answered(first, sender, Instant::now()), Some(service));
         assert_eq!(
-            flows.asked(second, sender),
+            flows.answered(second, sender, Instant::now()),
             None,
             "another endpoint speaks for itself"
         );
@@ -91,9 +103,22 @@ mod tests {
             None,
             "too long ago"
         );
+        assert_eq!(
+            flows.answered(first, sender, Instant::now()),
+            None,
+            "it is no answer any more"
+        );
         flows.sent(sender, service, second, Instant::now());
-        assert_eq!(flows.asked(first, sender), None);
-        assert_eq!(flows.asked(second, sender), Some(service));
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert_eq!(
+                flows.answered(second, sender, Instant::now()),
+                Some(service),
+                "answers keep the flow"
+            );
+        }
+        assert_eq!(flows.answered(first, sender, Instant::now()), None);
+        assert_eq!(flows.answered(second, sender, Instant::now()), Some(service));
     }
 
     #[tokio::test(start_paused = true)]

@@ -294,7 +294,7 @@ impl Network {
     async fn sent(&self, from: SocketAddr, to: SocketAddr, payload: Bytes) -> Result<(), Untaken> {
         let now = Instant::now();
         // An answer comes from the address that was asked, which may be a Service's.
-        let asked = lock(&self.0.flows).asked(from, to);
+        let asked = lock(&self.0.flows).answered(from, to, now);
         let known = lock(&self.0.flows).endpoint(from, to, now);
         let target = match known.filter(|endpoint| self.machine(endpoint.ip()).is_some()) {
             Some(endpoint) => endpoint,

@@ -111,6 +111,15 @@ fn resources() -> Value {
     })
 }
 
+/// An answer of an API server behind an APIService.
+pub(crate) fn json_response(code: StatusCode, value: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(format!("{value}\n")));
+    *response.status_mut() = code;
+    let kind = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+    response
+}
+
 impl MetricsApi {
     async fn answer(self, request: Request<Bytes>) -> Response<Bytes> {
         let answer = if request.method() == http::Method::GET {
@@ -122,11 +131,7 @@ impl MetricsApi {
             Ok(value) => (StatusCode::OK, value),
             Err(error) => (error.code, error.to_status()),
         };
-        let mut response = Response::new(Bytes::from(format!("{value}\n")));
-        *response.status_mut() = code;
-        let kind = http::HeaderValue::from_static("application/json");
-        response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
-        response
+        json_response(code, &value)
     }
 
     async fn get(&self, uri: &http::Uri) -> Result<Value, ApiError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client_kit::{Seed, SeededNames, TokioClock};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use machinery::status::ApiError;
 use network::tls::Encryption;
@@ -16,6 +16,8 @@ use nodes::{Container, ContainerProgram};
 use server::Server;
 use shared_json::{Value, json};
 use tower::ServiceExt as _;
+
+use crate::metrics_api::json_response;
 
 /// The image, for every tag.
 pub(crate) const IMAGE: &str = "registry.k8s.io/e2e-test-images/sample-apiserver";
@@ -173,11 +175,7 @@ async fn make_namespace(server: &Server, name: &str) {
 }
 
 fn refused(error: &ApiError) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(format!("{}\n", error.to_status())));
-    *response.status_mut() = StatusCode::from_u16(error.code.as_u16()).unwrap_or(StatusCode::NOT_FOUND);
-    let kind = http::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
-    response
+    json_response(error.code, &error.to_status())
 }
 
 #[cfg(test)]

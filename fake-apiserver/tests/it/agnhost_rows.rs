@@ -108,6 +108,26 @@ fn commands(#[case] more: Value, #[case] code: i64, #[case] expected: &str) {
     });
 }
 
+/// The second of two programs that want one port of a pod ends.
+#[test]
+fn a_port_has_one_program() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let mut both = agnhost("p", &["netexec", "--udp-port=90"]);
+        let mut second = both["spec"]["containers"][0].clone();
+        second["name"] = json!("second");
+        second["args"] = json!(["netexec"]);
+        both["spec"]["containers"] = json!([both["spec"]["containers"][0].clone(), second]);
+        both["spec"]["restartPolicy"] = json!("Never");
+        create(&cluster, &both).await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let (_, found) = request(&cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
+        let state = |index: usize| &found["status"]["containerStatuses"][index]["state"];
+        assert!(state(0)["running"].is_object(), "{found}");
+        assert_eq!(state(1)["terminated"]["exitCode"], json!(1), "{found}");
+    });
+}
+
 /// A container of the image without words of its own waits, and says which signal ended it.
 #[test]
 fn the_image_pauses() {

@@ -12,19 +12,20 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::builtins::{self, Call};
-use super::files::{Files, resolve};
+use super::files::Files;
 use super::parse::{Node, Redirect, Word, parse};
-use super::pattern::Pattern;
 use super::pipe::Output;
 use super::process::Run;
 use super::{agnhost, web};
-use idle::{duration, is_true, pure_sleep};
+use idle::duration;
 
+mod compound;
 mod condition;
 mod expansion;
 mod idle;
 mod input;
 mod parameters;
+mod scripts;
 mod settings;
 
 pub(super) use condition::compare;
@@ -314,149 +315,6 @@ impl Shell {
         Flow::Exit
     }
 
-    async fn pipe(&mut self, parts: &[Node], streams: &Streams) -> Flow {
-        let mut input = streams.input.clone();
-        let mut status = 0;
-        for (index, part) in parts.iter().enumerate() {
-            let last = index + 1 == parts.len();
-            let out = if last {
-                streams.out.clone()
-            } else {
-                Output::default()
-            };
-            let inner = Streams {
-                out: out.clone(),
-                err: streams.err.clone(),
-                input: std::mem::take(&mut input),
-                prompts: false,
-            };
-            // Each part has a shell of its own.
-            let saved = self.save();
-            self.run(part, &inner).await;
-            self.restore(saved);
-            if !last {
-                input = Output::holding(out.take());
-            }
-            if self.status != 0 {
-                status = self.status;
-            }
-        }
-        if self.options.pipes_fail {
-            self.status = status;
-        }
-        Flow::Next
-    }
-
-    fn background(&mut self, body: &Node, streams: &Streams) -> Flow {
-        let (keep, term) = watch::channel(false);
-        let mut child = Self::new(
-            self.files.clone(),
-            self.env.clone(),
-            &self.hostname,
-            Arc::clone(&self.clock),
-            term,
-            false,
-        );
-        child.restore(self.save());
-        child.run.clone_from(&self.run);
-        let (body, streams) = (body.clone(), streams.clone());
-        self.jobs.spawn(async move {
-            child.run(&body, &streams).await;
-            drop(keep);
-        });
-        self.status = 0;
-        Flow::Next
-    }
-
-    async fn a_loop(&mut self, until: bool, condition: &Node, body: &Node, streams: &Streams) -> Flow {
-        if !until
-            && is_true(condition)
-            && let Some(pause) = pure_sleep(body)
-        {
-            return self.idle(pause, streams).await;
-        }
-        loop {
-            let flow = self.run_checked(condition, streams).await;
-            if flow != Flow::Next {
-                return flow;
-            }
-            if (self.status == 0) == until {
-                self.status = 0;
-                return Flow::Next;
-            }
-            match self.run(body, streams).await {
-                Flow::Next | Flow::Continue => {}
-                Flow::Break => return Flow::Next,
-                flow @ (Flow::Return | Flow::Exit) => return flow,
-            }
-        }
-    }
-
-    /// `while true; do sleep n; done`: nothing happens until a signal comes, so nothing needs to wake up before.
-    async fn idle(&mut self, pause: Duration, streams: &Streams) -> Flow {
-        let begin = Instant::now();
-        loop {
-            self.wait_term().await;
-            // The trap runs when the sleep that is under way is over.
-            let pause_ms = pause.as_millis().max(1);
-            let left = pause_ms - begin.elapsed().as_millis() % pause_ms;
-            tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX))).await;
-            self.status = 0;
-            let flow = self.signals(streams).await;
-            if flow != Flow::Next {
-                return flow;
-            }
-        }
-    }
-
-    async fn a_for(&mut self, name: &str, words: &[Word], body: &Node, streams: &Streams) -> Flow {
-        let values = self.expand_all(words, streams).await;
-        let flow = self.failed(streams);
-        if flow != Flow::Next {
-            return flow;
-        }
-        for value in values {
-            self.env.insert(name.to_owned(), value);
-            match self.run(body, streams).await {
-                Flow::Next | Flow::Continue => {}
-                Flow::Break => break,
-                flow @ (Flow::Return | Flow::Exit) => return flow,
-            }
-        }
-        Flow::Next
-    }
-
-    async fn an_if(&mut self, arms: &[(Node, Node)], otherwise: Option<&Node>, streams: &Streams) -> Flow {
-        for (condition, body) in arms {
-            let flow = self.run_checked(condition, streams).await;
-            if flow != Flow::Next {
-                return flow;
-            }
-            if self.status == 0 {
-                return self.run(body, streams).await;
-            }
-        }
-        self.status = 0;
-        match otherwise {
-            Some(body) => self.run(body, streams).await,
-            None => Flow::Next,
-        }
-    }
-
-    async fn a_case(&mut self, word: &Word, arms: &[(Vec<Word>, Node)], streams: &Streams) -> Flow {
-        let value = self.expand_one(word, streams).await;
-        for (patterns, body) in arms {
-            for pattern in patterns {
-                let pattern = self.expand_pattern(pattern, streams).await;
-                if Pattern::new(&pattern).matches(&value) {
-                    return self.run(body, streams).await;
-                }
-            }
-        }
-        self.status = 0;
-        Flow::Next
-    }
-
     async fn simple(
         &mut self,
         assignments: &[(String, Word)],
@@ -618,98 +476,6 @@ impl Shell {
         let values = values.iter().map(|(name, value)| format!("{name}={value}"));
         let words: Vec<String> = values.chain(argv.iter().cloned()).collect();
         streams.err.write(format!("+ {}\n", words.join(" ")).as_bytes());
-    }
-
-    /// The text of a script in a file; the error is told.
-    fn script_in(&mut self, file: &str, streams: &Streams) -> Option<String> {
-        match self.files.read(&resolve(&self.cwd, file)) {
-            Ok(content) => Some(String::from_utf8_lossy(&content).into_owned()),
-            Err(_) => {
-                let text = format!("{}: can't open '{file}': No such file or directory\n", self.name);
-                streams.err.write(text.as_bytes());
-                self.status = 2;
-                None
-            }
-        }
-    }
-
-    /// Runs a file's commands in this shell.
-    async fn source(&mut self, arguments: &[String], streams: &Streams) -> Flow {
-        let Some((file, rest)) = arguments.split_first() else {
-            self.status = 2;
-            return Flow::Next;
-        };
-        let Some(script) = self.script_in(file, streams) else {
-            return Flow::Exit;
-        };
-        let before = (!rest.is_empty()).then(|| std::mem::replace(&mut self.arguments, rest.to_vec()));
-        self.status = 0;
-        let flow = self.script(&script, streams).await;
-        if let Some(before) = before {
-            self.arguments = before;
-        }
-        if flow == Flow::Return { Flow::Next } else { flow }
-    }
-
-    async fn nested_shell(&mut self, arguments: &[String], streams: &Streams) -> Flow {
-        let saved = self.save();
-        // A shell of its own has neither the functions nor the traps and options of this one.
-        self.functions.clear();
-        self.locals.clear();
-        (self.trap, self.exit_trap, self.checked) = (None, None, 0);
-        let mut options = Options::default();
-        // Whether the first word that is no option is the script.
-        let is_command = arguments
-            .iter()
-            .take_while(|text| text.starts_with(['-', '+']))
-            .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('c'));
-        let mut rest = options.read(arguments).unwrap_or_default().iter();
-        let first = rest.next();
-        let script = match first {
-            Some(script) if is_command => {
-                self.name = rest.next().cloned().unwrap_or_else(|| self.name.clone());
-                Some(script.clone())
-            }
-            Some(file) => match self.script_in(file, streams) {
-                Some(script) => Some(script),
-                None => {
-                    self.restore(saved);
-                    return Flow::Next;
-                }
-            },
-            None => None,
-        };
-        (self.options, self.arguments, self.status) = (options, rest.cloned().collect(), 0);
-        match script {
-            Some(script) => _ = Box::pin(self.script(&script, streams)).await,
-            // Without a script a shell reads its input.
-            None => Box::pin(self.read_commands(streams)).await,
-        }
-        self.end(streams).await;
-        self.restore(saved);
-        Flow::Next
-    }
-
-    async fn timeout(&mut self, arguments: &[String], streams: &Streams) -> Flow {
-        let mut rest = arguments;
-        while rest.first().is_some_and(|text| text.starts_with('-')) {
-            rest = rest.get(1..).unwrap_or_default();
-        }
-        let Some((limit, command)) = rest.split_first() else {
-            self.status = 1;
-            return Flow::Next;
-        };
-        let Some(limit) = duration(limit) else {
-            self.status = 1;
-            return Flow::Next;
-        };
-        let saved = self.save();
-        let done = tokio::time::timeout(limit, Box::pin(self.command(command, streams))).await;
-        if done.is_err() {
-            self.restore(saved);
-            self.status = TERMINATED;
-        }
-        Flow::Next
     }
 
     async fn sleep(&mut self, arguments: &[String], streams: &Streams) {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client_kit::SharedClock;
-use futures::FutureExt as _;
 use futures::channel::mpsc;
 use http::{HeaderMap, Method, Request, Response};
 use network::Datagram;
@@ -82,8 +81,15 @@ pub(super) async fn run(mut container: Container, flags: &Flags) -> i32 {
         if let Some(mut socket) = datagrams {
             socket.answer(|datagram| told.reply(datagram)).await;
         }
+        std::future::pending::<()>().await;
     };
-    let mut serving = std::pin::pin!(async { tokio::join!(serving, by_datagram) }.map(|_| ()));
+    // The server by HTTP is the program: it ends if another one has its port.
+    let mut serving = std::pin::pin!(async {
+        tokio::select! {
+            () = serving => {}
+            () = by_datagram => {}
+        }
+    });
     let code = tokio::select! {
         biased;
         Some(code) = ended.next() => return code,

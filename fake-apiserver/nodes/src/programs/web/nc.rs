@@ -49,10 +49,7 @@ impl Shell {
             Some(Ok(stream)) => stream,
             Some(Err(DialError::Outside(_))) => return 0,
             Some(Err(DialError::Connect(error))) => return failed(reason(&error)),
-            Some(Err(DialError::Name(_))) => {
-                let text = format!("nc: getaddrinfo for host \"{host}\" port {port}: Name does not resolve");
-                return complain(streams, &text, 1);
-            }
+            Some(Err(DialError::Name(_))) => return unknown(streams, host, port),
         };
         if verbose {
             let line = format!("Connection to {host} {port} port [tcp/*] succeeded!\n");
@@ -95,10 +92,7 @@ impl Shell {
         }
         let to = match nic.target(host) {
             Ok(target) => SocketAddr::new(target, number),
-            Err(DialError::Name(_)) => {
-                let text = format!("nc: getaddrinfo for host \"{host}\" port {port}: Name does not resolve");
-                return complain(streams, &text, 1);
-            }
+            Err(DialError::Name(_)) => return unknown(streams, host, port),
             // A host outside of the cluster is there, and has nothing to say.
             Err(_) => return 0,
         };
@@ -176,6 +170,11 @@ impl Shell {
             () = async { receive.await; std::future::pending().await } => {}
         }
     }
+}
+
+fn unknown(streams: &Streams, host: &str, port: &str) -> i32 {
+    let text = format!("nc: getaddrinfo for host \"{host}\" port {port}: Name does not resolve");
+    complain(streams, &text, 1)
 }
 
 /// Connects input and output with datagrams to a peer; without one, with those of whoever sends the first.
