@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use shared_json::{Value, json};
 
+use crate::health::check_paths;
 use crate::resources::{Registry, Resource, version_rank};
 
 /// `/api`
@@ -99,16 +100,21 @@ pub(crate) fn root_paths(registry: &Registry) -> Value {
                 .map(|(_, _, _, version)| format!("/apis/{group}/{version}")),
         );
     }
-    let others = [
-        "/healthz",
-        "/livez",
-        "/metrics",
-        "/openapi/v2",
-        "/openapi/v3",
-        "/readyz",
-        "/version",
-    ];
-    paths.extend(others.map(str::to_owned));
+    for health in ["healthz", "livez", "readyz"] {
+        paths.push(format!("/{health}"));
+        paths.extend(check_paths(health));
+        if health == "livez" {
+            let others = [
+                "/metrics",
+                "/openapi/v2",
+                "/openapi/v3",
+                "/openapi/v3/",
+                "/openid/v1/jwks",
+            ];
+            paths.extend(others.map(str::to_owned));
+        }
+    }
+    paths.push("/version".to_owned());
     json!({"paths": paths})
 }
 

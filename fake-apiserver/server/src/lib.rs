@@ -21,6 +21,7 @@ mod discovery;
 mod encode;
 mod expiry;
 pub mod faults;
+mod health;
 mod history;
 mod http;
 mod impersonation_mode;

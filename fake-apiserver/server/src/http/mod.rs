@@ -5,7 +5,6 @@
 
 mod dispatch;
 mod fairness;
-mod health;
 mod metrics;
 pub(crate) mod service;
 mod streams;

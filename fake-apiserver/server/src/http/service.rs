@@ -22,7 +22,6 @@ use shared_json::Value;
 
 use super::dispatch::{Incoming, resource_request, unanswered_method};
 use super::fairness::{self, Class};
-use super::health::health;
 use super::metrics::metrics;
 use super::streams;
 use crate::aggregation::{self, Asker, Ways};
@@ -30,6 +29,7 @@ use crate::authn::{self, Peer, User};
 use crate::authz::{self, Act};
 use crate::discovery;
 use crate::faults::{Asked, Fate};
+use crate::health::health;
 use crate::message::body::ResponseBody;
 use crate::message::decode::BODY_BYTES_MAX;
 use crate::message::negotiate::{Accepted, Encoding, Offer, accept, is_routed};

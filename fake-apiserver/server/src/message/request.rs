@@ -153,11 +153,9 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
         _ => {}
     }
     let document = match segments.as_slice() {
-        [which @ ("healthz" | "readyz" | "livez"), check @ ..] if check.len() < 2 => {
-            return Target::Health(
-                (*which).to_owned(),
-                check.first().map(|check| (*check).to_owned()),
-            );
+        [which @ ("healthz" | "readyz" | "livez"), check @ ..] => {
+            let check = (!check.is_empty()).then(|| check.join("/"));
+            return Target::Health((*which).to_owned(), check);
         }
         ["version"] => Target::Version,
         [".well-known", "openid-configuration"] => Target::OpenIdConfiguration,
