@@ -361,7 +361,7 @@ fn probes_over_the_network() {
         "connect: connection refused",
     );
     check(
-        probed("nginx:1", json!({"grpc": {"port": 9000}})),
+        probed("app:1", json!({"grpc": {"port": 9000}})),
         4,
         "Running ready a:running",
         "a Started",

@@ -301,6 +301,15 @@ fn liveness() {
         network("busybox:1", json!({"tcpSocket": {"port": 80}})),
         &[(15, again, "connect: connection refused")],
     );
+    // A known server listens on its own port alone; other images tell nothing of theirs.
+    check(
+        network("nginx:1", json!({"tcpSocket": {"port": 8081}})),
+        &[(15, again, "connect: connection refused")],
+    );
+    check(
+        network("app:1", json!({"tcpSocket": {"port": 8081}})),
+        &[(30, RUNS, "!Unhealthy")],
+    );
     check(
         network("nginx:1", json!({"httpGet": {"path": "/", "port": 80}})),
         &[(30, RUNS, "!Unhealthy")],

@@ -22,8 +22,12 @@ const ROOTS: [&str; 3] = [
     "/var/www/html",
 ];
 
-/// Whether the program of a container answers on a port: on those that the container names, on any if it names none.
+/// Whether the program of a container answers on a port: on those of a known server's image, else on those that the container
+/// names, on any if it names none.
 pub(crate) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
+    if let Some(listens) = run.listens_by_image(port) {
+        return listens;
+    }
     let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
     let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
     run.listens() && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))

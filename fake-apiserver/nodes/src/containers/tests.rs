@@ -38,6 +38,7 @@ fn bed(command: &[&str], spec: Value) -> Bed {
             hostname: "p".to_owned(),
             nic: Nic::default(),
             links: Variables::default(),
+            own_ports: None,
             clock,
             files: Files::with_mounts(Vec::new()),
             stdin: false,

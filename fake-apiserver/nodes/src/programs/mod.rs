@@ -34,7 +34,7 @@ pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, LaterReply, ProbeAnswer, Program, Reply};
 pub(super) use script::{
-    argv_of, document_root, files_of_image, page_program, privileges_program, program_of, task_of,
+    argv_of, document_root, files_of_image, own_ports, page_program, privileges_program, program_of, task_of,
 };
 pub use session::Ran;
 pub(super) use session::{attach, exec_session, run_to_end};

@@ -68,6 +68,8 @@ pub(crate) struct Launch {
     pub nic: Nic,
     /// The variables of Services.
     pub links: Variables,
+    /// The only ports on which it listens, if they are known.
+    pub own_ports: Option<&'static [u16]>,
     pub clock: SharedClock,
     pub files: Files,
     /// Whether it reads the input of attached clients, and whether that is a terminal.
@@ -109,6 +111,8 @@ pub(crate) struct Run {
     pub links: Variables,
     /// Whether it answers on its ports: a program of the shell does only while it runs a server.
     listens: AtomicBool,
+    /// The only ports on which it answers, if they are known.
+    own_ports: Option<&'static [u16]>,
 }
 
 impl Run {
@@ -120,6 +124,12 @@ impl Run {
     /// Whether it answers on its ports.
     pub(crate) fn listens(&self) -> bool {
         self.listens.load(Ordering::Relaxed)
+    }
+
+    /// Whether it answers on a port, as far as its image tells; none if that does not tell its ports.
+    pub(crate) fn listens_by_image(&self, port: u16) -> Option<bool> {
+        let ports = self.own_ports?;
+        Some(self.listens() && ports.contains(&port))
     }
 
     /// It begins or ends to answer on its ports.
@@ -174,6 +184,7 @@ pub(crate) fn launch<K: Send + 'static>(
                 || launch.outside.is_some()
                 || (launch.argv.is_none() && launch.native.is_none()),
         ),
+        own_ports: launch.own_ports,
         program: launch.program,
     });
     let mut process = Process {

@@ -223,6 +223,30 @@ pub(super) fn short_name(image: &str) -> &str {
     name.split([':', '@']).next().unwrap_or_default()
 }
 
+/// The ports of a server's image as it is made. None for other images, and where the container may have told the server other
+/// ones: by a command, by arguments or by a mount over its configuration.
+pub(crate) fn own_ports(spec: &Value) -> Option<&'static [u16]> {
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
+    let image = text("image");
+    let (ports, configuration): (&[u16], &str) = match short_name(image) {
+        "nginx" => (&[80], "/etc/nginx"),
+        "httpd" => (&[80], "/usr/local/apache2/conf"),
+        "memcached" => (&[11211], "/etc"),
+        "redis" => (&[6379], "/etc"),
+        "tomcat" => (&[8080], "/usr/local/tomcat/conf"),
+        _ => return None,
+    };
+    // Other publishers' images of one name have ports of their own.
+    let publisher = image.rsplit('/').nth(1).unwrap_or("library");
+    let is_known = matches!(publisher, "library" | "e2e-test-images") || publisher.contains(['.', ':']);
+    let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
+    let is_plain = list("command").chain(list("args")).next().is_none();
+    let is_configured = list("volumeMounts")
+        .filter_map(|mount| mount.get("mountPath").and_then(Value::as_str))
+        .any(|path| path.starts_with(configuration) || configuration.starts_with(path));
+    (is_known && is_plain && !is_configured).then_some(ports)
+}
+
 /// Where the image of a known web server keeps its pages.
 pub(crate) fn document_root(image: &str) -> Option<&'static str> {
     match short_name(image) {
@@ -327,6 +351,22 @@ mod tests {
     #[case(json!({"image": "app:1", "command": ["true"]}), Some("true"))]
     fn what_a_container_runs(#[case] spec: Value, #[case] expected: Option<&str>) {
         assert_eq!(argv_of(&spec).map(|argv| argv.join(" ")).as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"image": "nginx:alpine"}), Some(80))]
+    #[case(json!({"image": "registry.example.com/library/httpd"}), Some(80))]
+    #[case(json!({"image": "registry.k8s.io/e2e-test-images/nginx:1.14-4", "ports": [{"containerPort": 8080}]}), Some(80))]
+    #[case(json!({"image": "localhost:5000/redis", "volumeMounts": [{"mountPath": "/data"}]}), Some(6379))]
+    #[case(json!({"image": "redis", "args": ["--port", "7000"]}), None)]
+    #[case(json!({"image": "nginx", "command": ["/bin/server"]}), None)]
+    #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc/nginx/conf.d"}]}), None)]
+    #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc"}]}), None)]
+    #[case(json!({"image": "bitnami/nginx"}), None)]
+    #[case(json!({"image": "app:1"}), None)]
+    fn a_known_server_has_its_own_ports(#[case] spec: Value, #[case] port: Option<u16>) {
+        let ports = own_ports(&spec).map(<[u16]>::to_vec);
+        assert_eq!(ports, port.map(|port| vec![port]));
     }
 
     #[rstest]

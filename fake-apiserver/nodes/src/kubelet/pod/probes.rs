@@ -320,15 +320,17 @@ impl PodWorker {
         }
         let number = ["httpGet.port", "tcpSocket.port", "grpc.port"]
             .into_iter()
-            .find_map(|field| at(spec, field));
-        if let Some(number) = number.and_then(|port| self.port_of(name, port).parse().ok())
+            .find_map(|field| at(spec, field))
+            .and_then(|port| self.port_of(name, port).parse().ok());
+        if let Some(number) = number
             && let Some(answer) = self
                 .ask_listener(number, spec, Duration::from_secs(seconds))
                 .await
         {
             return answer;
         }
-        if process.run.listens() {
+        let listens = number.and_then(|number| process.run.listens_by_image(number));
+        if listens.unwrap_or_else(|| process.run.listens()) {
             return match process.run.files.finds_page(path_of(spec)) {
                 Some(false) => Err("HTTP probe failed with statuscode: 404".to_owned()),
                 _ => Ok(()),

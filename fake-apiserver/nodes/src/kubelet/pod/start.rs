@@ -25,7 +25,7 @@ use crate::nic::Nic;
 use crate::programs::{
     Agnhost, ContainerProgram, Exit, Files, ImageProgram, Launch, NativeLaunch, OutsideContainer,
     Surroundings, Volume, argv_of, asks_api_server, document_root, files_of_image, is_agnhost, launch,
-    page_program, privileges_program, program_of, task_of, words_of,
+    own_ports, page_program, privileges_program, program_of, task_of, words_of,
 };
 use crate::status::{Instance, Kind, items, name_of, should_restart};
 use crate::timing::vary;
@@ -419,6 +419,8 @@ impl PodWorker {
             .and_then(Value::as_str)
             .unwrap_or_else(|| self.pod.name());
         let flag = |field: &str| spec.get(field).and_then(Value::as_bool).unwrap_or_default();
+        // A script of the cluster, or a program elsewhere, listens where it likes.
+        let own_ports = own_ports(spec).filter(|_| program.is_none() && outside.is_none());
         let process = launch(
             Launch {
                 run,
@@ -431,6 +433,7 @@ impl PodWorker {
                 nic,
                 links,
                 hostname: hostname.to_owned(),
+                own_ports,
                 clock: Arc::clone(&self.kubelet.clock),
                 files,
                 stdin: flag("stdin"),
