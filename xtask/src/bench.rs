@@ -40,14 +40,14 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
         pods: Vec<u32>,
         /// Measures the program `kruise-manager` with objects of these kinds instead: `cloneset`, `statefulset`, …, or `all` (but
-        /// `image-pull-job`, which needs a feature gate).
+        /// `image-pull-job`, which makes a node of each pod).
         #[arg(long, value_delimiter = ',', value_parser = loads)]
         kind: Vec<Loads>,
         /// Flags for `kruise-manager`.
         #[arg(long, default_value = "")]
         flags: String,
         /// The shell's command that starts another manager to measure beside ours. Its environment has `KUBECONFIG`,
-        /// `WEBHOOK_HOST`, `WEBHOOK_PORT` and `POD_NAMESPACE`.
+        /// `WEBHOOK_HOST`, `WEBHOOK_PORT`, `POD_NAMESPACE` and `FEATURE_GATES`, which the kind needs.
         #[arg(long, requires = "kind")]
         other_manager: Option<String>,
         /// Manifests that are created before the other manager starts: its definitions and webhook configurations.
@@ -106,8 +106,8 @@ struct Loads(Vec<Load>);
 
 fn loads(text: &str) -> Result<Loads, String> {
     if text == "all" {
-        let ungated = LOADS.into_iter().filter(|load| *load != Load::ImagePullJob);
-        return Ok(Loads(ungated.collect()));
+        let of_pods = LOADS.into_iter().filter(|load| *load != Load::ImagePullJob);
+        return Ok(Loads(of_pods.collect()));
     }
     let name = text.replace('-', "");
     let found = LOADS.into_iter().find(|load| load.name() == name);
@@ -131,7 +131,7 @@ fn own_manager(flags: &str) -> miette::Result<ManagerProgram> {
         .into_diagnostic()
         .wrap_err("find this program")?;
     let program = this.with_file_name("kruise-manager");
-    let own = "--install --metrics-addr=0 --health-probe-addr=0";
+    let own = "--install --metrics-addr=0 --health-probe-addr=0 --feature-gates=\"$FEATURE_GATES\"";
     Ok(ManagerProgram {
         name: "kruise-manager".to_owned(),
         command: format!(

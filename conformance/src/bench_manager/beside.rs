@@ -42,7 +42,8 @@ const LAST_LINES: usize = 20;
 pub struct ManagerProgram {
     /// Its name in the output.
     pub name: String,
-    /// The shell's command that starts it. Its environment has `KUBECONFIG`, `WEBHOOK_PORT`, `WEBHOOK_HOST` and `POD_NAMESPACE`.
+    /// The shell's command that starts it. Its environment has `KUBECONFIG`, `WEBHOOK_PORT`, `WEBHOOK_HOST`, `POD_NAMESPACE` and
+    /// `FEATURE_GATES`, which the measured kind needs.
     pub command: String,
     /// Manifests that are applied before it starts.
     pub installation: Option<PathBuf>,
@@ -95,7 +96,7 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     if let Some(path) = &manager.installation {
         apply_all(&kubectl, path).await?;
     }
-    let mut program = Program::start(manager, &served.kubeconfig)?;
+    let mut program = Program::start(manager, load, &served.kubeconfig)?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     create(&served.client, &namespace).await?;
     for object in load.before(pods) {
@@ -287,7 +288,7 @@ struct Program {
 }
 
 impl Program {
-    fn start(manager: &ManagerProgram, kubeconfig: &Path) -> Result<Self, Error> {
+    fn start(manager: &ManagerProgram, load: Load, kubeconfig: &Path) -> Result<Self, Error> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.map_err(|error| defect("find a free port", error))?.port();
         let log = kubeconfig.with_extension("log");
@@ -298,6 +299,7 @@ impl Program {
             .env("WEBHOOK_HOST", "127.0.0.1")
             .env("WEBHOOK_PORT", port.to_string())
             .env("POD_NAMESPACE", "kruise-system")
+            .env("FEATURE_GATES", load.feature_gates())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr)

@@ -87,6 +87,15 @@ impl Load {
         }
     }
 
+    /// The feature gates that the kind needs, as the flag `--feature-gates` takes them.
+    pub(super) fn feature_gates(self) -> &'static str {
+        match self {
+            Self::ResourceDistribution => "ResourceDistributionGate=true",
+            Self::ImagePullJob => "ImagePullJobGate=true",
+            _ => "",
+        }
+    }
+
     /// How many nodes there are; a node takes `pods_per_node`.
     pub(super) fn nodes(self, pods: u32, pods_per_node: u32) -> u32 {
         match self {
