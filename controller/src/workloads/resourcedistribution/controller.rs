@@ -33,6 +33,18 @@ pub(super) struct Controller {
     pub(super) config_maps: Informer<CachedObject<ConfigMap>>,
 }
 
+/// How often a place is planned anew in a pass, since its object is another than was known.
+const LOOKS_MAX: u32 = 3;
+
+/// The place of a copy.
+struct Place<'a> {
+    distribution: &'a ResourceDistribution,
+    namespace: String,
+    name: &'a str,
+    /// Whether the targets match the namespace.
+    matched: bool,
+}
+
 /// The kinds that are copied.
 trait Copied: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Debug + 'static {}
 impl Copied for Secret {}
@@ -132,23 +144,16 @@ impl Controller {
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let step = |namespace: &str, matched: bool| {
-            let at = self.namespaces.get(&ObjectKey::new("", namespace));
-            let cached = copies.get(&ObjectKey::new(namespace, name));
-            let found = cached.as_ref().map(|cached| Found {
-                metadata: cached.meta(),
-                object: cached.object(),
-            });
-            if matched {
-                distribute(distribution, namespace, at.as_deref(), found)
-            } else {
-                clean(distribution, at.as_deref(), found)
-            }
-        };
         let perform = |namespace: &String, matched: bool| {
-            let step = step(namespace, matched);
-            let namespace = namespace.clone();
-            async move { self.perform::<K>(distribution, &namespace, name, step).await }
+            let place = Place {
+                distribution,
+                namespace: namespace.clone(),
+                name,
+                matched,
+            };
+            let cached = copies.get(&ObjectKey::new(namespace, name));
+            let step = self.step(&place, cached.as_deref());
+            async move { self.perform::<K>(&place, step).await }
         };
         let (matched, unmatched) = (&division.matched, &division.unmatched);
         let mut results = in_batches(matched, OnFailure::GoOn, |name| perform(name, true)).await;
@@ -165,73 +170,68 @@ impl Controller {
         }
     }
 
-    async fn perform<K: Copied>(
-        &self,
-        distribution: &ResourceDistribution,
-        namespace: &str,
-        name: &str,
-        step: Step,
-    ) -> Result<(), Failure> {
-        let failed = |kind| move |error: ActError| Failure::new(kind, namespace, &error.message);
-        match step {
-            Step::Nothing => Ok(()),
-            Step::Fail(failure) => Err(failure),
-            Step::Create(object) => {
-                let created =
-                    requests::create::<K>(&self.client, namespace, &PostParams::default(), &object).await;
-                match created {
-                    Ok(_) => Ok(()),
-                    // The cache has not seen it yet.
-                    Err(error) if error.kind == Kind::AlreadyExists => {
-                        self.take_over::<K>(distribution, namespace, name).await
-                    }
-                    Err(error) => Err(failed(FailureKind::CreateResourceFailed)(error)),
-                }
-            }
-            Step::Update(object) => requests::replace::<K>(&self.client, namespace, name, &object)
-                .await
-                .map(drop)
-                .map_err(failed(FailureKind::UpdateResourceFailed)),
-            Step::Delete => {
-                let api: Api<CachedObject<K>> = Api::namespaced(self.client.clone(), namespace);
-                match api
-                    .delete(name, &DeleteParams::default())
-                    .await
-                    .map_err(ActError::from)
-                {
-                    Err(error) if error.kind != Kind::NotFound => {
-                        Err(failed(FailureKind::DeleteResourceFailed)(error))
-                    }
-                    _ => Ok(()),
-                }
-            }
+    /// Plans a place where this object stands.
+    fn step<K: Copied>(&self, place: &Place<'_>, there: Option<&CachedObject<K>>) -> Step {
+        let at = self.namespaces.get(&ObjectKey::new("", &place.namespace));
+        let found = there.map(|there| Found {
+            metadata: there.meta(),
+            object: there.object(),
+        });
+        if place.matched {
+            distribute(place.distribution, &place.namespace, at.as_deref(), found)
+        } else {
+            clean(place.distribution, at.as_deref(), found)
         }
     }
 
-    /// Performs the step for an object that stands where a copy was to be created.
-    async fn take_over<K: Copied>(
-        &self,
-        distribution: &ResourceDistribution,
-        namespace: &str,
-        name: &str,
-    ) -> Result<(), Failure> {
-        let failed = |kind, error: kube::Error| Failure::new(kind, namespace, &ActError::from(error).message);
-        let api: Api<CachedObject<K>> = Api::namespaced(self.client.clone(), namespace);
-        let there = api.get(name).await;
-        let there = there.map_err(|error| failed(FailureKind::GetResourceFailed, error))?;
-        let found = Found {
-            metadata: there.meta(),
-            object: there.object(),
-        };
-        let at = self.namespaces.get(&ObjectKey::new("", namespace));
-        match distribute(distribution, namespace, at.as_deref(), Some(found)) {
-            Step::Fail(failure) => Err(failure),
-            Step::Update(object) => requests::replace::<K>(&self.client, namespace, name, &object)
-                .await
-                .map(drop)
-                .map_err(|error| Failure::new(FailureKind::UpdateResourceFailed, namespace, &error.message)),
-            Step::Nothing | Step::Create(_) | Step::Delete => Ok(()),
+    /// Performs a step. If the object is another than the cache says, it is read, and the place is planned anew.
+    async fn perform<K: Copied>(&self, place: &Place<'_>, mut step: Step) -> Result<(), Failure> {
+        let failed = |kind, error: &ActError| Failure::new(kind, &place.namespace, &error.message);
+        let mut looks = 0;
+        loop {
+            let (kind, error) = match self.attempt::<K>(place, step).await? {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            };
+            if !matches!(error.kind, Kind::AlreadyExists | Kind::Conflict) || looks == LOOKS_MAX {
+                return Err(failed(kind, &error));
+            }
+            looks += 1;
+            let api: Api<CachedObject<K>> = Api::namespaced(self.client.clone(), &place.namespace);
+            let there = api.get_opt(place.name).await.map_err(ActError::from);
+            let there = there.map_err(|error| failed(FailureKind::GetResourceFailed, &error))?;
+            step = self.step(place, there.as_ref());
         }
+    }
+
+    /// Performs a step; the inner error is that of its request.
+    async fn attempt<K: Copied>(
+        &self,
+        place: &Place<'_>,
+        step: Step,
+    ) -> Result<Result<(), (FailureKind, ActError)>, Failure> {
+        let (client, namespace, name) = (&self.client, &*place.namespace, place.name);
+        let (kind, sent) = match step {
+            Step::Nothing => return Ok(Ok(())),
+            Step::Fail(failure) => return Err(failure),
+            Step::Create(object) => {
+                let created = requests::create::<K>(client, namespace, &PostParams::default(), &object).await;
+                (FailureKind::CreateResourceFailed, created.map(drop))
+            }
+            Step::Update(object) => {
+                let updated = requests::replace::<K>(client, namespace, name, &object).await;
+                (FailureKind::UpdateResourceFailed, updated.map(drop))
+            }
+            Step::Delete(preconditions) => {
+                let api: Api<CachedObject<K>> = Api::namespaced(client.clone(), namespace);
+                let deletion = DeleteParams::default().preconditions(preconditions);
+                let deleted = api.delete(name, &deletion).await.map_err(ActError::from);
+                let gone = matches!(&deleted, Err(error) if error.kind == Kind::NotFound);
+                let deleted = if gone { Ok(()) } else { deleted.map(drop) };
+                (FailureKind::DeleteResourceFailed, deleted)
+            }
+        };
+        Ok(sent.map_err(|error| (kind, error)))
     }
 
     async fn write_status(

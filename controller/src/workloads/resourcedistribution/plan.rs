@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use kube::api::Preconditions;
+use serde_json::{Value, json};
 
 use super::copy::{copy, differ, is_copy_of};
 use super::status::{Failure, FailureKind};
@@ -30,10 +31,10 @@ pub(super) enum Step {
     Nothing,
     /// Create this object.
     Create(Value),
-    /// Replace the copy with this object.
+    /// Replace the copy with this object, which names the version of the copy.
     Update(Value),
-    /// Delete the copy.
-    Delete,
+    /// Delete the copy, if it is still this one.
+    Delete(Preconditions),
     /// Nothing can be done.
     Fail(Failure),
 }
@@ -61,7 +62,15 @@ pub(super) fn distribute(
         return fail(FailureKind::ConflictOccurred, CONFLICT);
     };
     if differ(old, &distribution.spec.resource) {
-        Step::Update(copy(distribution, name, Some(old)))
+        let mut new = copy(distribution, name, Some(old));
+        // OpenKruise names no version, and replaces an object that somebody else has taken over meanwhile.
+        if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert(
+                "resourceVersion".to_owned(),
+                json!(found.metadata.resource_version),
+            );
+        }
+        Step::Update(new)
     } else {
         Step::Nothing
     }
@@ -73,18 +82,20 @@ pub(super) fn clean(
     namespace: Option<&Namespace>,
     found: Option<Found<'_>>,
 ) -> Step {
-    let own = found.is_some_and(|found| is_copy_of(distribution, found.metadata));
-    if own && is_open(namespace) {
-        Step::Delete
-    } else {
-        Step::Nothing
+    let own = found.filter(|found| is_copy_of(distribution, found.metadata));
+    match own.filter(|_| is_open(namespace)) {
+        None => Step::Nothing,
+        // OpenKruise names neither, and deletes an object that somebody else has taken over meanwhile.
+        Some(own) => Step::Delete(Preconditions {
+            resource_version: own.metadata.resource_version.clone(),
+            uid: own.metadata.uid.clone(),
+        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 
@@ -109,7 +120,7 @@ mod tests {
         let metadata = json!({ "name": "a", "deletionTimestamp": deleted });
         let at: Option<Namespace> = (namespace != "missing")
             .then(|| serde_json::from_value(json!({ "metadata": metadata })).unwrap());
-        let metadata = json!({ "name": "conf", "namespace": "a", "ownerReferences": [{
+        let metadata = json!({ "name": "conf", "namespace": "a", "uid": "c", "resourceVersion": "7", "ownerReferences": [{
             "apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "name": owner, "uid": "u1",
             "controller": true }] });
         let object =
@@ -122,10 +133,17 @@ mod tests {
         match step(at.as_ref(), (owner != "absent").then_some(found)) {
             Step::Nothing => "nothing",
             Step::Create(object) if object["metadata"]["namespace"] == "a" => "create",
-            Step::Update(object) if object["data"]["a"] == "1" => "update",
-            Step::Delete => "delete",
+            Step::Update(object)
+                if object["data"]["a"] == "1" && object["metadata"]["resourceVersion"] == "7" =>
+            {
+                "update"
+            }
+            Step::Delete(Preconditions {
+                resource_version: Some(version),
+                uid: Some(uid),
+            }) if version == "7" && uid == "c" => "delete",
             Step::Fail(failure) => failure.kind.name(),
-            Step::Create(_) | Step::Update(_) => "wrong object",
+            Step::Create(_) | Step::Update(_) | Step::Delete(_) => "wrong object",
         }
     }
 
