@@ -1,7 +1,8 @@
 //! The invariants of a history, checked after every change.
 //!
-//! No pod is created for a subset that has its maximum of pods that were created for it. In the end the status counts the pods of each subset, and the subsets add up
-//! to the whole.
+//! No pod is created for a subset that has its maximum of pods that were created for it, unless it takes the place of a pod beyond the
+//! maximum: when a pod goes, the webhook gives its place away whatever the maximum (OpenKruise: the same). In the end the status counts
+//! the pods of each subset, and the subsets add up to the whole.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,11 @@ impl Pod {
             adopted: false,
         }
     }
+
+    /// Its subset and its version.
+    fn place(&self) -> (String, String) {
+        (self.subset.clone(), self.version.clone())
+    }
 }
 
 /// The state at some moment.
@@ -57,8 +63,8 @@ struct World {
     pods: BTreeMap<String, Pod>,
     /// The maximum of each subset that has one.
     maxima: BTreeMap<String, Numbers>,
-    /// When a subset last lost a pod that it had not been created for: its place is given to a new one.
-    given_ms: BTreeMap<String, i64>,
+    /// When a subset lost pods beyond its maximum, by version: the place of each is given to a new one.
+    given_ms: BTreeMap<(String, String), Vec<i64>>,
 }
 
 /// The numbers of replicas that were asked for, and when.
@@ -145,21 +151,33 @@ impl World {
 
     /// A pod is over, going or gone.
     fn leaves(&mut self, name: &str, at_ms: i64) {
-        if let Some(pod) = self.pods.get(name).filter(|pod| pod.adopted && pod.active) {
-            self.given_ms.insert(pod.subset.clone(), at_ms);
+        let Some(pod) = self.pods.get(name).filter(|pod| pod.active) else {
+            return;
+        };
+        let own = self.pods.values().filter(|other| {
+            let counts = other.active && !other.adopted;
+            counts && other.subset == pod.subset && other.version == pod.version
+        });
+        let own = i64::try_from(own.count()).unwrap_or(i64::MAX);
+        let maximum = self.maxima.get(&pod.subset);
+        if pod.adopted || maximum.is_some_and(|maximum| own > maximum.least(at_ms)) {
+            let places = self.given_ms.entry(pod.place()).or_default();
+            places.push(at_ms);
         }
     }
 
-    /// A pod was created as the first one beyond the maximum of its subset. A subset that has more already was made smaller. One that
-    /// takes the place of a pod that its subset had been given beyond the maximum is like that pod.
+    /// A pod was created as the first one beyond the maximum of its subset. A subset that has more already was made smaller. A pod that
+    /// takes the place of one beyond the maximum is beyond it, too.
     fn created(&mut self, name: &str, pod: &Pod, at_ms: i64) -> Option<String> {
         let most = self.maxima.get(&pod.subset)?.most(at_ms);
         let count = self.staying(pod);
         if count <= most {
             return None;
         }
-        let given_ms = self.given_ms.get(&pod.subset);
-        if given_ms.is_some_and(|given_ms| at_ms - given_ms < LATE_MS) {
+        let places = self.given_ms.entry(pod.place()).or_default();
+        places.retain(|given_ms| at_ms - given_ms < LATE_MS);
+        if !places.is_empty() {
+            places.remove(0);
             self.pods.get_mut(name)?.adopted = true;
             return None;
         }

@@ -86,6 +86,15 @@ fn begun(most: Value) -> Vec<Change> {
     json!(2), vec![spread(5000, json!(1), &[]), added(6000, "q", "x")], None)]
 #[case::made_smaller_long_ago(
     json!(2), vec![spread(5000, json!(1), &[]), added(9500, "q", "x")], Some("which takes 1"))]
+#[case::instead_of_one_beyond_a_smaller_maximum(
+    json!(2),
+    vec![added(2, "q", "x"), spread(5000, json!(1), &[]), pod(10_000, Deleted, "q", "x", "Running"), added(10_001, "r", "x")],
+    None)]
+#[case::two_instead_of_one_beyond_a_smaller_maximum(
+    json!(2),
+    vec![added(2, "q", "x"), spread(5000, json!(1), &[]), pod(10_000, Deleted, "q", "x", "Running"), added(10_001, "r", "x"),
+         added(10_002, "s", "x")],
+    Some("pod 2 of subset x, which takes 1"))]
 #[case::of_two_versions(json!(1), vec![of_version(9000, "q", "v1"), of_version(9000, "r", "v2")], None)]
 #[case::of_one_version(json!(1), vec![of_version(9000, "q", "v1"), of_version(9000, "r", "v1")], Some("pod 2"))]
 fn a_fault_is_seen(#[case] most: Value, #[case] more: Vec<Change>, #[case] expected: Option<&str>) {
