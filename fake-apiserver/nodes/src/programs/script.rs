@@ -1,6 +1,7 @@
 //! The choice of a container's program: by a pod's annotation, by its image, or by its command.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use machinery::meta::string_map;
@@ -243,7 +244,8 @@ pub(crate) fn own_ports(spec: &Value) -> Option<&'static [u16]> {
     let is_plain = list("command").chain(list("args")).next().is_none();
     let is_configured = list("volumeMounts")
         .filter_map(|mount| mount.get("mountPath").and_then(Value::as_str))
-        .any(|path| path.starts_with(configuration) || configuration.starts_with(path));
+        .map(|path| (Path::new(path), Path::new(configuration)))
+        .any(|(path, configuration)| path.starts_with(configuration) || configuration.starts_with(path));
     (is_known && is_plain && !is_configured).then_some(ports)
 }
 
@@ -362,6 +364,9 @@ mod tests {
     #[case(json!({"image": "nginx", "command": ["/bin/server"]}), None)]
     #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc/nginx/conf.d"}]}), None)]
     #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc"}]}), None)]
+    #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc/nginx/"}]}), None)]
+    #[case(json!({"image": "nginx", "volumeMounts": [{"mountPath": "/etc/nginx-certs"}]}), Some(80))]
+    #[case(json!({"image": "redis", "volumeMounts": [{"mountPath": "/etcetera"}]}), Some(6379))]
     #[case(json!({"image": "bitnami/nginx"}), None)]
     #[case(json!({"image": "app:1"}), None)]
     fn a_known_server_has_its_own_ports(#[case] spec: Value, #[case] port: Option<u16>) {
