@@ -25,6 +25,24 @@ impl PodRef {
     }
 }
 
+/// A patch as JSON text. A plan may hold one for each of ten thousand pods, and a [`Value`] of this size takes ten times as much memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchText(Box<str>);
+
+impl PatchText {
+    /// The patch.
+    pub(crate) fn value(&self) -> Value {
+        // The text was made of a value.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<Value> for PatchText {
+    fn from(patch: Value) -> Self {
+        Self(patch.to_string().into())
+    }
+}
+
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PodAction {
@@ -54,39 +72,39 @@ pub enum PodAction {
         /// Which.
         pod: PodRef,
         /// The patch, `{"status": …}`.
-        patch: Value,
+        patch: PatchText,
     },
     /// Apply a strategic merge patch to a pod.
     PatchPod {
         /// Which.
         pod: PodRef,
         /// The patch.
-        patch: Value,
+        patch: PatchText,
     },
     /// Apply a strategic merge patch to the resources of a pod's containers (the subresource `resize`).
     ResizePod {
         /// Which.
         pod: PodRef,
         /// The patch.
-        patch: Value,
+        patch: PatchText,
     },
     /// Apply a strategic merge patch to a pod's ephemeral containers (the subresource `ephemeralcontainers`).
     PatchEphemeral {
         /// Which.
         pod: PodRef,
         /// The patch.
-        patch: Value,
+        patch: PatchText,
     },
     /// Begin to update a pod in place: first take it out of service, then change it.
     UpdateInPlace {
         /// Which.
         pod: PodRef,
         /// The patch of its status, if it has a readiness gate.
-        status_patch: Option<Value>,
+        status_patch: Option<PatchText>,
         /// The patch of its containers' resources, if they change.
-        resize: Option<Value>,
+        resize: Option<PatchText>,
         /// The patch of the pod.
-        patch: Value,
+        patch: PatchText,
         /// The revision it leads to.
         revision: String,
         /// Mark it to be recreated when this fails for another reason than a conflict, and its containers get no more of the node.

@@ -16,7 +16,8 @@ pub(crate) fn release(owner: &Owner, selector: &Selector, pods: &[Arc<CachedPod>
     stray
         .map(|pod| PodAction::PatchPod {
             pod: PodRef::of(pod),
-            patch: json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": owner.uid }] } }),
+            patch: json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": owner.uid }] } })
+                .into(),
         })
         .collect()
 }
@@ -25,6 +26,6 @@ pub(crate) fn release(owner: &Owner, selector: &Selector, pods: &[Arc<CachedPod>
 pub(crate) fn adopt(owner: &Owner, pod: &CachedPod) -> PodAction {
     PodAction::PatchPod {
         pod: PodRef::of(pod),
-        patch: json!({ "metadata": { "ownerReferences": [owner.reference()] } }),
+        patch: json!({ "metadata": { "ownerReferences": [owner.reference()] } }).into(),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) mod template;
 pub(crate) mod test_pods;
 mod word;
 
-pub use action::{PodAction, PodRef};
+pub use action::{PatchText, PodAction, PodRef};
 pub use cached::CachedPod;
 pub use cached_node::CachedNode;
 pub use revision::{Revision, Revisions};

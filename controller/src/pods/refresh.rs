@@ -86,18 +86,18 @@ fn one(care: &Care<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
         Step::Patch(Applied { patch, resize }) => {
             refresh.actions.extend(resize.map(|patch| PodAction::ResizePod {
                 pod: PodRef::of(pod),
-                patch,
+                patch: patch.into(),
             }));
             refresh.actions.push(PodAction::PatchPod {
                 pod: PodRef::of(pod),
-                patch,
+                patch: patch.into(),
             });
             refresh.modifies = true;
             return;
         }
         Step::Done(Some(patch)) => refresh.actions.push(PodAction::PatchPodStatus {
             pod: PodRef::of(pod),
-            patch,
+            patch: patch.into(),
         }),
         Step::Done(None) => {}
         Step::Broken(message) => return refresh.actions.push(PodAction::Fail(message)),
@@ -120,7 +120,7 @@ fn one(care: &Care<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
         .actions
         .extend(ready.map(|patch| PodAction::PatchPodStatus {
             pod: PodRef::of(pod),
-            patch,
+            patch: patch.into(),
         }));
     if let Some(next) = next {
         patch = lifecycle::state_patch(next, care.now);
@@ -138,7 +138,7 @@ fn one(care: &Care<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
     if patch != json!({}) {
         refresh.actions.push(PodAction::PatchPod {
             pod: PodRef::of(pod),
-            patch: json!({ "metadata": patch }),
+            patch: json!({ "metadata": patch }).into(),
         });
         refresh.modifies = true;
     }

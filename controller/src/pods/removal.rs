@@ -27,12 +27,12 @@ pub(crate) fn plan(
             let patch = not_ready_patch(pod, lifecycle::PRE_DELETE_KEY, now);
             actions.extend(patch.map(|patch| PodAction::PatchPodStatus {
                 pod: PodRef::of(pod),
-                patch,
+                patch: patch.into(),
             }));
         }
         actions.push(PodAction::PatchPod {
             pod: PodRef::of(pod),
-            patch: json!({ "metadata": lifecycle::state_patch(state::PREPARING_DELETE, now) }),
+            patch: json!({ "metadata": lifecycle::state_patch(state::PREPARING_DELETE, now) }).into(),
         });
     }
     actions

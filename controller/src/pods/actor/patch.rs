@@ -11,17 +11,17 @@ use crate::api::labels;
 use crate::kit::expectations::{Expected, Member};
 use crate::kit::json::merge;
 use crate::kit::{ActError, Kind, ObjectKey, Owner};
-use crate::pods::PodRef;
 use crate::pods::pod::Pod;
+use crate::pods::{PatchText, PodRef};
 
 /// The patches of an update in place, in the order in which they are sent.
 pub(super) struct InPlacePatches<'p> {
     /// Takes the pod out of service.
-    pub(super) status: Option<&'p Value>,
+    pub(super) status: Option<&'p PatchText>,
     /// Changes the resources of its containers.
-    pub(super) resize: Option<&'p Value>,
+    pub(super) resize: Option<&'p PatchText>,
     /// All the rest.
-    pub(super) pod: &'p Value,
+    pub(super) pod: &'p PatchText,
 }
 
 impl Actor {
@@ -30,7 +30,7 @@ impl Actor {
         &self,
         owner: &Owner,
         pod: &PodRef,
-        patch: &Value,
+        patch: &PatchText,
     ) -> Result<(), ActError> {
         let patch = with_uid(patch, pod);
         let api = self.api::<Pod>(&owner.key);
@@ -42,7 +42,12 @@ impl Actor {
     }
 
     /// Patches a pod.
-    pub(super) async fn patch_pod(&self, owner: &Owner, pod: &PodRef, patch: &Value) -> Result<(), ActError> {
+    pub(super) async fn patch_pod(
+        &self,
+        owner: &Owner,
+        pod: &PodRef,
+        patch: &PatchText,
+    ) -> Result<(), ActError> {
         let patch = with_uid(patch, pod);
         let api = self.api::<Pod>(&owner.key);
         let written = api
@@ -57,7 +62,7 @@ impl Actor {
         &self,
         owner: &Owner,
         pod: &PodRef,
-        patch: &Value,
+        patch: &PatchText,
     ) -> Result<(), ActError> {
         self.patch_part("resize", owner, pod, patch).await
     }
@@ -67,7 +72,7 @@ impl Actor {
         &self,
         owner: &Owner,
         pod: &PodRef,
-        patch: &Value,
+        patch: &PatchText,
     ) -> Result<(), ActError> {
         self.patch_part("ephemeralcontainers", owner, pod, patch).await
     }
@@ -78,7 +83,7 @@ impl Actor {
         subresource: &str,
         owner: &Owner,
         pod: &PodRef,
-        patch: &Value,
+        patch: &PatchText,
     ) -> Result<(), ActError> {
         let patch = with_uid(patch, pod);
         let api = self.api::<Pod>(&owner.key);
@@ -138,7 +143,7 @@ impl Actor {
         let name = &pod.name;
         if !marked {
             let patch = json!({ "metadata": { "labels": { labels::SPECIFIED_DELETE: "true" } } });
-            if let Err(error) = self.patch_pod(owner, pod, &patch).await {
+            if let Err(error) = self.patch_pod(owner, pod, &patch.into()).await {
                 let message = format!(
                     "failed to patch pod specified-delete {name} for update(revision {revision}): {error}"
                 );
@@ -255,8 +260,8 @@ impl Actor {
 }
 
 /// The patch with the pod's uid, which the server compares: a successor of the same name is left alone.
-fn with_uid(patch: &Value, pod: &PodRef) -> Value {
-    let mut patch = patch.clone();
+fn with_uid(patch: &PatchText, pod: &PodRef) -> Value {
+    let mut patch = patch.value();
     merge(&mut patch, json!({ "metadata": { "uid": pod.uid } }));
     patch
 }

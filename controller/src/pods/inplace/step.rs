@@ -14,7 +14,7 @@ use crate::api::v1alpha1::LifecycleHook;
 use crate::kit::json::merge;
 use crate::pods::conditions::{not_ready_patch, start_patch};
 use crate::pods::lifecycle::{self, state};
-use crate::pods::{CachedPod, PodAction, PodRef};
+use crate::pods::{CachedPod, PatchText, PodAction, PodRef};
 use crate::pods::{pod, revision};
 
 /// A pod, and the change that it is to take in place.
@@ -94,9 +94,11 @@ pub(crate) fn plan(step: &Step<'_>) -> Stepped {
     Stepped {
         actions: vec![PodAction::UpdateInPlace {
             pod: PodRef::of(pod),
-            status_patch: start_patch(pod, now).filter(|_| resize::leaves_service(pod, step.change)),
-            resize,
-            patch,
+            status_patch: start_patch(pod, now)
+                .filter(|_| resize::leaves_service(pod, step.change))
+                .map(PatchText::from),
+            resize: resize.map(PatchText::from),
+            patch: patch.into(),
             revision: step.revision.to_owned(),
             or_recreate: step.or_recreate,
         }],
@@ -114,12 +116,12 @@ fn hold(step: &Step<'_>, metadata: &Value) -> Vec<PodAction> {
         let patch = not_ready_patch(step.pod, lifecycle::PRE_UPDATE_KEY, step.now);
         actions.extend(patch.map(|patch| PodAction::PatchPodStatus {
             pod: PodRef::of(step.pod),
-            patch,
+            patch: patch.into(),
         }));
     }
     actions.push(PodAction::PatchPod {
         pod: PodRef::of(step.pod),
-        patch: json!({ "metadata": metadata }),
+        patch: json!({ "metadata": metadata }).into(),
     });
     actions
 }

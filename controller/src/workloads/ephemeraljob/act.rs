@@ -91,7 +91,7 @@ impl Performer<'_> {
         let patch = json!({ "spec": { "ephemeralContainers": containers(self.job) } });
         let action = PodAction::PatchEphemeral {
             pod: pod.clone(),
-            patch,
+            patch: patch.into(),
         };
         let result = self.actor.perform(&owner, &action).await;
         if let Err(error) = &result {

@@ -100,10 +100,11 @@ fn line(action: &Action) -> String {
         } => format!("create {count}, {of_current} of the current revision"),
         Action::Pod(PodAction::DeletePod { pod, .. }) => format!("delete {}", pod.name),
         Action::Pod(PodAction::PatchPodStatus { pod, patch }) => {
-            let condition = &patch["status"]["conditions"][0];
+            let condition = &patch.value()["status"]["conditions"][0];
             format!("{} {}={}", pod.name, condition["type"], condition["status"]).replace('"', "")
         }
         Action::Pod(PodAction::PatchPod { pod, patch }) => {
+            let patch = patch.value();
             let state = patch["metadata"]["labels"][labels::LIFECYCLE_STATE].as_str();
             match (state, &patch["metadata"]["ownerReferences"]) {
                 (Some(state), _) => format!("{} becomes {state}", pod.name),
@@ -305,7 +306,7 @@ fn an_update_in_place_is_patched_as_recorded() {
         panic!("{:?}", plan.sync)
     };
     assert_eq!(
-        status_patch.as_ref().unwrap()["status"]["conditions"],
+        status_patch.as_ref().unwrap().value()["status"]["conditions"],
         json!([
             { "type": "InPlaceUpdateReady", "status": "False", "reason": "StartInPlaceUpdate", "lastTransitionTime": "1970-01-01T00:01:40Z" },
             { "type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "lastTransitionTime": "1970-01-01T00:01:40Z",
@@ -317,7 +318,7 @@ fn an_update_in_place_is_patched_as_recorded() {
          \"updateImages\":true,\"containerBatchesRecord\":[{{\"timestamp\":\"1970-01-01T00:01:40Z\",\"containers\":[\"main\"]}}]}}"
     );
     assert_eq!(
-        *patch,
+        patch.value(),
         json!({
             "metadata": {
                 "labels": { "controller-revision-hash": revision, "pod-template-hash": revision.strip_prefix("sample-").unwrap(),

@@ -209,7 +209,7 @@ fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> PodAction {
     let patch = json!({ "metadata": lifecycle::state_patch(state, view.now()) });
     PodAction::PatchPod {
         pod: PodRef::of(pod),
-        patch,
+        patch: patch.into(),
     }
 }
 

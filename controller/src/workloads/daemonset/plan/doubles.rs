@@ -23,7 +23,7 @@ pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
     let patch = json!({ "metadata": { "labels": { labels::REVISION_HASH: view.hash() } } });
     let labels = labelled.map(|pod| PodAction::PatchPod {
         pod: PodRef::of(pod),
-        patch: patch.clone(),
+        patch: patch.clone().into(),
     });
     let deletions = doubles
         .into_iter()

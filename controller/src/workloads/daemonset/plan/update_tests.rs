@@ -121,7 +121,7 @@ fn an_update_in_place_names_the_hash() {
     let [PodAction::UpdateInPlace { patch, revision, .. }] = all.as_slice() else {
         panic!("{all:?}");
     };
-    let metadata = &patch["metadata"];
+    let metadata = &patch.value()["metadata"];
     assert_eq!(revision, NEW);
     assert_eq!(metadata["labels"], json!({ labels::REVISION_HASH: "new" }));
     let state = metadata["annotations"][labels::IN_PLACE_STATE].as_str().unwrap();

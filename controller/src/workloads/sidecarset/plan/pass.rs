@@ -89,8 +89,11 @@ fn actions(observed: &Observed, latest: &str, status: &SidecarSetStatus) -> Vec<
     let set = Sidecars::of(&observed.set);
     let says = |pod: &CachedPod, upgradable| {
         let patch = condition::patch(pod, set.set_name(), upgradable, observed.now)?;
-        let pod_ref = PodRef::of(pod);
-        Some(of(pod, PodAction::PatchPodStatus { pod: pod_ref, patch }))
+        let action = PodAction::PatchPodStatus {
+            pod: PodRef::of(pod),
+            patch: patch.into(),
+        };
+        Some(of(pod, action))
     };
     let mut actions = Vec::new();
     for pod in &candidates.not_upgradable {
@@ -110,7 +113,7 @@ fn actions(observed: &Observed, latest: &str, status: &SidecarSetStatus) -> Vec<
         let action = match upgrade::plan(observed, latest, pod) {
             Ok(patch) => PodAction::PatchPod {
                 pod: PodRef::of(pod),
-                patch,
+                patch: patch.into(),
             },
             Err(message) => PodAction::Fail(message),
         };

@@ -102,6 +102,7 @@ fn short(actions: &[Action]) -> String {
         Action::Pod { action, .. } => match action {
             PodAction::PatchPod { pod, .. } => pod.name.clone(),
             PodAction::PatchPodStatus { pod, patch } => {
+                let patch = patch.value();
                 let status = patch
                     .pointer("/status/conditions/0/status")
                     .and_then(Value::as_str);
@@ -213,8 +214,8 @@ fn patch_of(actions: &[Action]) -> Value {
         Action::Pod {
             action: PodAction::PatchPod { patch, .. },
             ..
-        }
-        | Action::Empty { patch, .. } => Some(patch.clone()),
+        } => Some(patch.value()),
+        Action::Empty { patch, .. } => Some(patch.clone()),
         _ => None,
     });
     let patches: Vec<Value> = patches.collect();
@@ -453,9 +454,9 @@ fn containers_are_changed_in_the_order_of_the_pod() {
         Action::Pod {
             action: PodAction::PatchPod { patch, .. },
             ..
-        } => Some(&patch["spec"]["containers"]),
+        } => Some(patch.value()["spec"]["containers"].clone()),
         _ => None,
     });
     let expected = json!([{ "name": "side", "image": "v2" }, { "name": "other", "image": "v2" }]);
-    assert_eq!(patched, Some(&expected));
+    assert_eq!(patched, Some(expected));
 }

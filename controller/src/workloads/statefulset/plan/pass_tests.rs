@@ -115,6 +115,7 @@ fn shown(action: &Action) -> String {
         PodAction::DeletePod { pod, .. } => format!("delete {}", &pod.name[2..]),
         PodAction::UpdateInPlace { pod, .. } => format!("update {}", &pod.name[2..]),
         PodAction::PatchPod { pod, patch } => {
+            let patch = patch.value();
             let state = patch
                 .pointer("/metadata/labels/lifecycle.apps.kruise.io~1state")
                 .and_then(Value::as_str);

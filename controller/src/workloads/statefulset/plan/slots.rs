@@ -133,7 +133,7 @@ fn identity(pod: &Arc<CachedPod>) -> Option<Action> {
     Some(Action::Identify {
         patch: PodAction::PatchPod {
             pod: PodRef::of(pod),
-            patch: json!({ "metadata": { "labels": { labels::ORDINAL_NAME: name } } }),
+            patch: json!({ "metadata": { "labels": { labels::ORDINAL_NAME: name } } }).into(),
         },
         name: name.to_owned(),
     })
