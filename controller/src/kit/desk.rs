@@ -73,6 +73,13 @@ impl<K: Cached + Serialize + Resource<DynamicType = ()>> Desk<K> {
         written.unwrap_or(object).clone()
     }
 
+    /// Takes in a version that this process has written by itself. A pass that sees no change of its own writes compares with it: the cache
+    /// may show the version before the write, whose status may be the one that the pass comes to again.
+    pub(crate) fn keep(&self, written: K) {
+        let uid = written.uid().unwrap_or_default();
+        held(&self.latest).insert(uid, written);
+    }
+
     /// Forgets an object that is gone or going.
     pub(crate) fn forget(&self, uid: &str) {
         held(&self.latest).remove(uid);

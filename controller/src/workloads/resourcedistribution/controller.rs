@@ -16,8 +16,8 @@ use super::status::{Counts, Failure, FailureKind, retried, status};
 use super::targets::{Labels, divide, names_namespace, selects, wants};
 use crate::api::v1alpha1::{ResourceDistribution, ResourceDistributionTargets};
 use crate::kit::{
-    ActError, Change, Informer, Kind, Next, ObjectKey, OnFailure, Reconciler, Watches, WorkQueue, in_batches,
-    requests,
+    ActError, Change, Desk, Informer, Kind, Next, ObjectKey, OnFailure, Reconciler, Watches, WorkQueue,
+    in_batches, requests,
 };
 
 /// The controller's name in metrics and logs.
@@ -28,6 +28,8 @@ pub(super) struct Controller {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
     pub(super) distributions: Informer<ResourceDistribution>,
+    /// The distributions as this process wrote them.
+    pub(super) desk: Desk<ResourceDistribution>,
     pub(super) namespaces: Informer<Namespace>,
     pub(super) secrets: Informer<CachedObject<Secret>>,
     pub(super) config_maps: Informer<CachedObject<ConfigMap>>,
@@ -77,8 +79,11 @@ impl Reconciler for Controller {
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
         let Some(distribution) = self.distributions.get(key) else {
+            self.desk
+                .forget_missing(|known| self.distributions.get(&ObjectKey::of(known)).is_some());
             return Ok(Next::Event);
         };
+        let distribution = Arc::new(self.desk.newest(&distribution));
         // OpenKruise looks away here, and makes copies anew that the garbage collector takes.
         if distribution.metadata.deletion_timestamp.is_some() {
             return Ok(Next::Event);
@@ -247,7 +252,9 @@ impl Controller {
             return Ok(());
         }
         let api: Api<ResourceDistribution> = Api::all(self.client.clone());
-        requests::write_status(&api, distribution, |latest| latest.status = Some(new.clone())).await?;
+        let written =
+            requests::write_status(&api, distribution, |latest| latest.status = Some(new.clone())).await?;
+        self.desk.keep(written);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+use crate::kit::Desk;
 
 /// The gate of the kind.
 const GATE: &str = "ResourceDistributionGate";
@@ -55,6 +56,7 @@ fn start(start: &mut Start<'_>) {
         client: start.client.clone(),
         clock: Arc::clone(&start.options.clock),
         distributions: start.runtime.cluster_cache(),
+        desk: Desk::default(),
         namespaces: start.runtime.cluster_cache(),
         secrets: start.runtime.cache(),
         config_maps: start.runtime.cache(),

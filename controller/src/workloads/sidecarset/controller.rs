@@ -16,7 +16,7 @@ use super::wake;
 use crate::api::labels;
 use crate::api::v1beta1::SidecarSet;
 use crate::injection::sidecars::selection::{selects, selects_namespace};
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches, WorkQueue};
+use crate::kit::{ActError, Change, Desk, Informer, Next, ObjectKey, Owner, Reconciler, Watches, WorkQueue};
 use crate::pods::actor::Actor;
 use crate::pods::members::{self, Shown};
 use crate::pods::revision_keeper::RevisionKeeper;
@@ -30,6 +30,8 @@ const UNSEEN_RETRY: Duration = Duration::from_secs(1);
 /// The caches of the reconciler, and its actor.
 pub(super) struct Controller {
     pub(super) sets: Informer<SidecarSet>,
+    /// The sets as this process wrote them.
+    pub(super) desk: Desk<SidecarSet>,
     pub(super) pods: Informer<CachedPod>,
     pub(super) namespaces: Informer<Namespace>,
     pub(super) revisions: RevisionKeeper,
@@ -96,8 +98,11 @@ impl Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
         let Some(set) = self.sets.get(key) else {
             self.revisions.forget_seen();
+            self.desk
+                .forget_missing(|set| self.sets.get(&ObjectKey::of(set)).is_some());
             return Ok(None);
         };
+        let set = Arc::new(self.desk.newest(&set));
         if set.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
@@ -182,7 +187,8 @@ impl Controller {
         }
         let old = set.status.clone().unwrap_or_default();
         if set.status.is_none() || differs(&plan.status, &old) {
-            write_status(&self.actor, set, &plan.status).await?;
+            self.desk
+                .keep(write_status(&self.actor, set, &plan.status).await?);
         }
         match members::writes(&self.pods, &self.actor, &observed.pods).await? {
             Shown::All => {}

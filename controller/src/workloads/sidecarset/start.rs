@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
 use super::webhook;
+use crate::kit::Desk;
 use crate::pods::actor::Words;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
@@ -39,6 +40,7 @@ fn start(start: &mut Start<'_>) {
     let actor = start.actor(&NO_WORDS);
     let controller = Controller {
         sets: start.runtime.cluster_cache(),
+        desk: Desk::default(),
         pods: start.runtime.cache(),
         namespaces: start.runtime.cluster_cache(),
         revisions: RevisionKeeper::new(start.runtime.cache()),

@@ -10,15 +10,14 @@ use crate::api::v1beta1::{SidecarSet, SidecarSetStatus};
 use crate::kit::{ActError, Owner, requests};
 use crate::pods::actor::Actor;
 
-/// Writes the status.
+/// Writes the status, and gives the set as it is then.
 pub(in crate::workloads::sidecarset) async fn write_status(
     actor: &Actor,
     set: &SidecarSet,
     status: &SidecarSetStatus,
-) -> Result<(), ActError> {
+) -> Result<SidecarSet, ActError> {
     let api: Api<SidecarSet> = Api::all(actor.client.clone());
-    requests::write_status(&api, set, |latest| latest.status = Some(status.clone())).await?;
-    Ok(())
+    requests::write_status(&api, set, |latest| latest.status = Some(status.clone())).await
 }
 
 /// Labels a revision with the set's custom version. `owner` is the set, in the namespace of the revisions.
