@@ -75,7 +75,7 @@ fn overtaken(history: &[Change], deeds: &Deeds, named_ms: i64, name: &str) -> Op
         let before = pods.get(&other).cloned();
         let after = Pod::of(&change.object, before.as_ref(), change.at_ms);
         let goes = |pod: &Pod| pod.ends || pod.held;
-        let late = change.at_ms > named_ms + BEHIND_MS;
+        let late = change.at_ms > named_ms + BEHIND_MS && !deeds.outrun(change.at_ms);
         let named_waits = pods.get(name).is_some_and(|pod| !goes(pod));
         let begins = before.as_ref().is_some_and(|before| !goes(before)) && goes(&after);
         let reason = after.marked

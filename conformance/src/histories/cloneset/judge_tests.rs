@@ -140,4 +140,9 @@ fn an_overtaken_pod_is_seen() {
     assert!(overtaken(&begin(json!({})), &deeds, 100, "p").is_some());
     let marked = begin(json!({"apps.kruise.io/specified-delete": "true"}));
     assert_eq!(overtaken(&marked, &deeds, 100, "p"), None);
+    let blinded = Deeds {
+        blinded_at_ms: vec![50],
+        ..deeds
+    };
+    assert_eq!(overtaken(&begin(json!({})), &blinded, 100, "p"), None);
 }
