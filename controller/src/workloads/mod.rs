@@ -32,7 +32,7 @@ mod workloadspread;
 pub use crds::crds;
 pub use options::Options;
 pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
-pub(crate) use workload::{OWN, READ, STATUS, Start};
+pub(crate) use workload::{OWN, READ, STATUS, Start, VERTICAL_SCALING};
 
 /// The kinds with which pods would go when their definitions are deleted, and their names in the refusal to do so. Every version of
 /// OpenKruise serves them in `v1alpha1`.

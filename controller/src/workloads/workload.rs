@@ -75,6 +75,9 @@ pub(crate) const READ: &[&str] = &["get", "list", "watch"];
 /// The verbs of a client that writes a status.
 pub(crate) const STATUS: &[&str] = &["get", "patch", "update"];
 
+/// The gate of changes of CPU and memory in place, which need the right to resize pods.
+pub(crate) const VERTICAL_SCALING: &str = "InPlaceWorkloadVerticalScaling";
+
 impl Right {
     /// A right that is always granted.
     pub(crate) const fn new(

@@ -1,6 +1,7 @@
 //! The feature gates that change the handling of a CloneSet.
 
 use crate::pods::inplace::InPlaceOptions;
+use crate::workloads::VERTICAL_SCALING;
 
 /// Which of them are on. The default is that of OpenKruise 1.9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Gates {
             partition_rollback: is_on("CloneSetPartitionRollback"),
             short_hash: is_on("CloneSetShortHash"),
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
-            vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            vertical_scaling: is_on(VERTICAL_SCALING),
             preparing_update_as_update: is_on("PreparingUpdateAsUpdate"),
             predownload: is_on("PreDownloadImageForInPlaceUpdate"),
             recreate_for_claims: is_on("RecreatePodWhenChangeVCTInCloneSetGate"),

@@ -6,7 +6,7 @@ use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, VERTICAL_SCALING, Workload};
 
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
@@ -30,6 +30,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "clonesets/status", STATUS),
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
+        Right::new("", "pods/resize", STATUS).with(VERTICAL_SCALING),
     ],
     conversions: &[],
     webhooks: webhook::WEBHOOKS,

@@ -1,6 +1,7 @@
 //! The feature gates that change the treatment of a DaemonSet.
 
 use crate::pods::inplace::InPlaceOptions;
+use crate::workloads::VERTICAL_SCALING;
 
 /// The gates that are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Gates {
     pub(super) fn of(is_on: impl Fn(&str) -> bool) -> Self {
         Self {
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
-            vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            vertical_scaling: is_on(VERTICAL_SCALING),
             predownload: is_on("PreDownloadImageForDaemonSetUpdate"),
         }
     }

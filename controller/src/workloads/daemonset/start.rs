@@ -6,7 +6,7 @@ use super::controller::{CONTROLLER, Controller, failures};
 use super::gates::Gates;
 use super::webhook;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, VERTICAL_SCALING, Workload};
 
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
@@ -29,6 +29,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "daemonsets/finalizers", &["update"]),
         Right::new("apps.kruise.io", "daemonsets/status", STATUS),
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
+        Right::new("", "pods/resize", STATUS).with(VERTICAL_SCALING),
     ],
     conversions: &[super::conversion::CONVERSION],
     webhooks: webhook::WEBHOOKS,

@@ -1,6 +1,7 @@
 //! The feature gates that change the treatment of a StatefulSet.
 
 use crate::pods::inplace::InPlaceOptions;
+use crate::workloads::VERTICAL_SCALING;
 
 /// The gates that are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Gates {
             auto_delete_claims: is_on("StatefulSetAutoDeletePVC"),
             index_label: is_on("PodIndexLabel"),
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
-            vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            vertical_scaling: is_on(VERTICAL_SCALING),
             resize_claims: is_on("StatefulSetAutoResizePVCGate"),
             predownload: is_on("PreDownloadImageForInPlaceUpdate"),
             preparing_update_as_update: is_on("PreparingUpdateAsUpdate"),

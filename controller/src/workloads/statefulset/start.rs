@@ -7,7 +7,7 @@ use super::conversion::CONVERSION;
 use super::gates::Gates;
 use super::webhook;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, VERTICAL_SCALING, Workload};
 
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
@@ -32,6 +32,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "statefulsets/status", STATUS),
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
+        Right::new("", "pods/resize", STATUS).with(VERTICAL_SCALING),
         Right::new("storage.k8s.io", "storageclasses", &["get", "list"]).with(RESIZE),
     ],
     conversions: &[CONVERSION],
