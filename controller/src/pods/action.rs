@@ -25,7 +25,7 @@ impl PodRef {
     }
 }
 
-/// A patch as JSON text. A plan may hold one for each of ten thousand pods, and a [`Value`] of this size takes ten times as much memory.
+/// A patch as JSON text. A plan may hold one for each of ten thousand pods, and a [`Value`] takes several times as much memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchText(Box<str>);
 
