@@ -7,7 +7,8 @@ use std::time::Duration;
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use controller::metrics::Metrics;
 use controller::process::gates::FeatureGates;
-use controller::process::install::NAMESPACE;
+use controller::process::install::{self, NAMESPACE};
+use controller::process::install_daemon;
 use controller::webhook::{Shared, Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd, Settings};
 use controller::{ListOrder, Manager, Options};
@@ -128,6 +129,7 @@ fn webhooks(
                     resources: list(rule.resources),
                     operations: list(rule.operations),
                 }],
+                user: Some(install::user(NAMESPACE)),
                 handler: Arc::new(move |client, review| {
                     let path = path.clone();
                     let unset =
@@ -240,11 +242,14 @@ impl FakeCluster {
         for definition in controller::crds(&gates) {
             builder = builder.object(definition);
         }
+        builder = builder.object(
+            shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        );
         let of_daemon = options.environment.daemon.then_some(DAEMON_NAMESPACE);
-        for namespace in [NAMESPACE].into_iter().chain(of_daemon) {
-            builder = builder.object(
-                shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            );
+        let access = install::access(NAMESPACE, &gates);
+        let of_daemon = of_daemon.map(|secrets| install_daemon::objects(NAMESPACE, secrets));
+        for object in access.into_iter().chain(of_daemon.into_iter().flatten()) {
+            builder = builder.object(object);
         }
         let clock = LateClock::default();
         let (metrics, shared) = (Arc::<Metrics>::default(), Shared::default());
@@ -275,7 +280,11 @@ impl FakeCluster {
         }
         let pace = Arc::new(CreationPace::new(options.environment.creations.clone()));
         let way = PacedServer {
-            server: cluster.server().named(MANAGER),
+            // It has the rights of its role alone, so that a right that the role lacks shows.
+            server: cluster
+                .server()
+                .named(MANAGER)
+                .acting_as(&install::user(NAMESPACE)),
             pace: Arc::clone(&pace),
         };
         let manager = Manager::new(Client::new(way, "default"), manager_options);
@@ -285,7 +294,8 @@ impl FakeCluster {
             let names: Vec<String> = (1..=nodes)
                 .map(|number| node(number, &options.environment).name)
                 .collect();
-            let place = (&cluster.client(), &cluster.clock());
+            let client = cluster.client_as(&install_daemon::user(NAMESPACE));
+            let place = (&client, &cluster.clock());
             daemon::start(&mut tasks, place, (containers, &images), &gates, &names);
         }
         let collector = {
@@ -307,12 +317,12 @@ impl FakeCluster {
         })
     }
 
-    /// The store behind the cluster's API server.
     /// The cluster's API server.
     pub(crate) fn server(&self) -> fake_apiserver::Server {
         self.cluster.server().clone()
     }
 
+    /// The store behind the cluster's API server.
     pub(crate) fn store(&self) -> &Arc<Store> {
         self.cluster.server().store()
     }

@@ -160,16 +160,42 @@ fn deployment(namespace: &str, image: &str, feature_gates: &str) -> Value {
     })
 }
 
-/// Everything but the Deployment: the objects that a manager with these feature gates needs which runs somewhere else.
+/// The user that a manager in `namespace` is.
 #[must_use]
-pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
+pub fn user(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{ACCOUNT}")
+}
+
+/// The account of a manager in `namespace` with these feature gates, and its rights.
+#[must_use]
+pub fn access(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let rbac = "rbac.authorization.k8s.io";
+    let version = format!("{rbac}/v1");
     let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
     let of_kinds = ALL.iter().flat_map(|workload| workload.rbac);
     let of_kinds = of_kinds
         .chain(protection::RIGHTS)
         .filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
     let rules = CLUSTER_RULES.iter().chain(of_kinds);
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),
+        json!({"apiVersion": version, "kind": "Role",
+            "metadata": {"name": "kruise-leader-election-role", "namespace": namespace},
+            "rules": role_rules(&ELECTION_RULES)}),
+        json!({"apiVersion": version, "kind": "ClusterRole",
+            "metadata": {"name": "kruise-manager-role"}, "rules": role_rules(rules)}),
+        json!({"apiVersion": version, "kind": "RoleBinding",
+            "metadata": {"name": "kruise-leader-election-rolebinding", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "kruise-leader-election-role"}, "subjects": subjects}),
+        json!({"apiVersion": version, "kind": "ClusterRoleBinding",
+            "metadata": {"name": "kruise-manager-rolebinding"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "kruise-manager-role"}, "subjects": subjects}),
+    ]
+}
+
+/// Everything but the Deployment: the objects that a manager with these feature gates needs which runs somewhere else.
+#[must_use]
+pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let mut out = crds(gates);
     for definition in out.iter_mut().filter(|definition| is_converted(definition)) {
         definition["spec"]["conversion"] = json!({
@@ -180,20 +206,11 @@ pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
             },
         });
     }
-    out.extend([
+    out.push(
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {PLANE.0: PLANE.1}}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role",
-            "metadata": {"name": "kruise-leader-election-role", "namespace": namespace},
-            "rules": role_rules(&ELECTION_RULES)}),
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
-            "metadata": {"name": "kruise-manager-role"}, "rules": role_rules(rules)}),
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
-            "metadata": {"name": "kruise-leader-election-rolebinding", "namespace": namespace},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "kruise-leader-election-role"}, "subjects": subjects}),
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
-            "metadata": {"name": "kruise-manager-rolebinding"},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "kruise-manager-role"}, "subjects": subjects}),
+    );
+    out.extend(access(namespace, gates));
+    out.extend([
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}}),
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": namespace},
             "spec": {"ports": [{"port": 443, "targetPort": WEBHOOK_PORT}], "selector": {PLANE.0: PLANE.1}}}),

@@ -33,6 +33,12 @@ const CLUSTER_RULES: [Right; 9] = [
 /// Its rights in the namespace of the Secrets for registries.
 const SECRET_RULES: [Right; 1] = [Right::new("", "secrets", READ)];
 
+/// The user that a daemon in `namespace` is.
+#[must_use]
+pub fn user(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{NAME}")
+}
+
 /// The account and the rights of a daemon in `namespace`, whose Secrets are in `secrets`, and that namespace.
 #[must_use]
 pub fn objects(namespace: &str, secrets: &str) -> Vec<Value> {

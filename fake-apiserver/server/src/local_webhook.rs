@@ -8,7 +8,7 @@ use shared_json::Value;
 use crate::resources::Resource;
 
 /// Answers an `AdmissionReview` (`admission.k8s.io/v1`) with its response filled in. The client reaches the server
-/// that asks.
+/// that asks, as the [user of the webhook](Webhook::user).
 pub type WebhookHandler = Arc<dyn Fn(kube::Client, Value) -> BoxFuture<'static, Value> + Send + Sync>;
 
 /// Whether a webhook changes objects or only refuses them.
@@ -42,6 +42,8 @@ pub struct Webhook {
     pub kind: WebhookKind,
     /// The writes that it reviews.
     pub rules: Vec<WebhookRule>,
+    /// The user that its client is; an administrator without.
+    pub user: Option<String>,
     /// Its answer.
     pub handler: WebhookHandler,
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use client_kit::{Jumps, ObjectClient, Random, Seed, SharedClock, SharedNames};
 use futures::future::BoxFuture;
 use machinery::types::rfc3339;
+use machinery::user::User;
 use network::Network;
 use node_access::NodeAccess;
 use pki::FrontProxy;
@@ -35,6 +36,8 @@ pub struct Server {
     pub(crate) state: Arc<ServerState>,
     /// The default user agent of clients of this process.
     pub(crate) user_agent: Option<&'static str>,
+    /// The user of clients of this process; an administrator without.
+    pub(crate) user: Option<Arc<User>>,
 }
 
 /// The state that all requests of one server share.
@@ -105,6 +108,7 @@ impl Server {
         Self {
             state: Arc::new(state),
             user_agent: None,
+            user: None,
         }
     }
 
@@ -131,9 +135,29 @@ impl Server {
     #[must_use]
     pub fn named(&self, user_agent: &'static str) -> Self {
         Self {
-            state: Arc::clone(&self.state),
             user_agent: Some(user_agent),
+            ..self.clone()
         }
+    }
+
+    /// The same server, for a caller who is this user and has the rights of its roles alone, such as
+    /// `system:serviceaccount:kube-system:operator`. The groups of service accounts follow from the name.
+    #[must_use]
+    pub fn acting_as(&self, user: &str) -> Self {
+        Self {
+            user: Some(Arc::new(User::named(user))),
+            ..self.clone()
+        }
+    }
+
+    /// The same server, for a caller without a name who is this user, or an administrator.
+    pub(crate) fn handle_of(&self, user: Option<&str>) -> Self {
+        let of_nobody = Self {
+            state: Arc::clone(&self.state),
+            user_agent: None,
+            user: None,
+        };
+        user.map(|user| of_nobody.acting_as(user)).unwrap_or(of_nobody)
     }
 
     /// The faults that a test adds.

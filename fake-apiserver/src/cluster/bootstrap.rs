@@ -1,6 +1,7 @@
 //! The initial objects: the namespaces and priority classes of a fresh server.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -129,8 +130,11 @@ struct SystemObjects {
     objects: Vec<Value>,
 }
 
-/// A fresh server's own objects, with the tables to which they belong.
-pub(super) fn all_system_objects() -> Vec<(GroupResource, Value)> {
+/// A fresh server's own objects, with the tables to which they belong. They are read once for all clusters of a process.
+pub(super) static ALL_SYSTEM_OBJECTS: LazyLock<Vec<(GroupResource, Value)>> =
+    LazyLock::new(all_system_objects);
+
+fn all_system_objects() -> Vec<(GroupResource, Value)> {
     // The data is part of the program, and a test reads it.
     let all: BTreeMap<String, SystemObjects> = shared_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
     let mut out = Vec::new();
@@ -147,10 +151,25 @@ pub(super) fn all_system_objects() -> Vec<(GroupResource, Value)> {
     out
 }
 
-/// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks.
-pub(super) fn system_objects(server: &Server) {
+/// The roles that every user of a real server has, and their bindings: whoever is known may see which kinds are served.
+const ROLES_OF_EVERYBODY: [&str; 3] = [
+    "system:basic-user",
+    "system:discovery",
+    "system:public-info-viewer",
+];
+
+/// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks. Without `all`
+/// they are the [roles of everybody](ROLES_OF_EVERYBODY).
+pub(super) fn system_objects(server: &Server, all: bool) {
     let now = server.now();
-    for (table, mut object) in all_system_objects() {
+    let of_everybody = |table: &GroupResource, object: &Value| {
+        table.group == "rbac.authorization.k8s.io" && ROLES_OF_EVERYBODY.contains(&object.name())
+    };
+    for (table, object) in ALL_SYSTEM_OBJECTS.iter() {
+        if !all && !of_everybody(table, object) {
+            continue;
+        }
+        let mut object = object.clone();
         object.set_meta("uid", server.new_uid());
         object.set_meta("creationTimestamp", now.clone());
         let conditions = object
@@ -161,7 +180,7 @@ pub(super) fn system_objects(server: &Server) {
         }
         let key = ObjectKey::new(object.namespace(), object.name());
         // Where the store is fresh nothing of this name is there; elsewhere what is there stays.
-        let _made = server.store().commit(&table, &key, None, Change::Put(object));
+        let _made = server.store().commit(table, &key, None, Change::Put(object));
     }
 }
 
@@ -175,5 +194,9 @@ mod tests {
         let count = |id: &str| all[id].objects.len();
         assert_eq!(count("rbac.authorization.k8s.io/v1/clusterroles"), 70);
         assert_eq!(count("v1/services"), 1);
+        let of_everybody = ALL_SYSTEM_OBJECTS.iter().filter(|(table, object)| {
+            table.group == "rbac.authorization.k8s.io" && ROLES_OF_EVERYBODY.contains(&object.name())
+        });
+        assert_eq!(of_everybody.count(), 2 * ROLES_OF_EVERYBODY.len());
     }
 }

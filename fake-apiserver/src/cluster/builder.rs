@@ -265,8 +265,8 @@ impl ClusterBuilder {
         self
     }
 
-    /// Whether the server begins with the objects that a real one makes for itself: default roles and bindings, flow control,
-    /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
+    /// Whether the server begins with all objects that a real one makes for itself: default roles and bindings, flow control,
+    /// the `kubernetes` service. By default it has the roles of everybody alone, by which users see which kinds are served.
     pub fn system_objects(mut self, make: bool) -> Self {
         self.system_objects = make;
         self

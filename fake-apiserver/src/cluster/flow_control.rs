@@ -9,7 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
-use super::bootstrap::{all_system_objects, create};
+use super::bootstrap::{ALL_SYSTEM_OBJECTS, create};
 
 /// The time between two looks.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 /// The objects, as a fresh server has them.
 fn originals() -> Vec<Value> {
-    let all = all_system_objects().into_iter();
+    let all = ALL_SYSTEM_OBJECTS.iter().cloned();
     let own = all.filter(|(table, _)| table.group == "flowcontrol.apiserver.k8s.io");
     own.map(|(_, mut object)| {
         object.as_object_mut().map(|fields| fields.remove("status"));

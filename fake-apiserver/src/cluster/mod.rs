@@ -86,6 +86,26 @@ impl Cluster {
         self.server.client()
     }
 
+    /// A client that is this user and has the rights of its roles alone: for a controller, to see that its role suffices.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use fake_apiserver::Cluster;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube::api::{Api, ListParams};
+    /// let cluster = Cluster::builder().start().await?;
+    /// let client = cluster.client_as("system:serviceaccount:default:operator");
+    /// let refused = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await;
+    /// assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403)); // it has no role
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn client_as(&self, user: &str) -> kube::Client {
+        self.server.acting_as(user).client()
+    }
+
     /// The API server.
     #[must_use]
     pub fn server(&self) -> &Server {

@@ -12,7 +12,7 @@ use fake_apiserver::nodes::Container;
 use http::Response;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 
 fn web_pod() -> Pod {
     let pod = serde_json::json!({
@@ -33,6 +33,19 @@ fn web_with_three_replicas() -> Deployment {
         },
     });
     serde_json::from_value(deployment).expect("a deployment")
+}
+
+/// A role of this name for the service account of this name in `default`, and its binding.
+fn role_that_lists_pods(name: &str) -> [shared_json::Value; 2] {
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    [
+        shared_json::json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}),
+        shared_json::json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]}),
+    ]
 }
 
 async fn ready_replicas(deployments: &Api<Deployment>) -> Result<Option<i32>, kube::Error> {
@@ -116,6 +129,18 @@ async fn a_client_meets_conflicts() -> Result<(), Box<dyn std::error::Error>> {
         attempts += 1;
     }
     assert_eq!((attempts, conflict.strikes()), (4, 3));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_role_suffices() -> Result<(), Box<dyn std::error::Error>> {
+    let [role, binding] = role_that_lists_pods("operator");
+    let cluster = Cluster::builder().object(role).object(binding).start().await?;
+    let client = cluster.client_as("system:serviceaccount:default:operator");
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    assert!(pods.list(&ListParams::default()).await.is_ok());
+    let refused = pods.create(&PostParams::default(), &web_pod()).await;
+    assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
     Ok(())
 }
 

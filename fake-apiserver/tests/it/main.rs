@@ -68,6 +68,7 @@ mod slow;
 mod streams;
 mod support;
 mod system;
+mod users;
 mod volume_rows;
 mod watches;
 mod webhooks;

@@ -6,18 +6,15 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use machinery::status::ApiError;
-use machinery::user::{AUTHENTICATED, User};
+use machinery::user::{ANONYMOUS, UNAUTHENTICATED, User};
 
-use super::service_account::{self, groups_of, known, unauthorized};
+use super::service_account::{self, known, unauthorized};
 use crate::message::params::unescape_path;
 use crate::server::ServerState;
 use crate::tokens::ISSUER;
 use crate::websocket_token;
 
-const ANONYMOUS: &str = "system:anonymous";
-const UNAUTHENTICATED: &str = "system:unauthenticated";
-
-/// The server's knowledge of a connection on a socket. Requests without a `Peer` come from this process and may do everything.
+/// The server's knowledge of a connection on a socket. Requests without a `Peer` come from this process.
 #[derive(Clone, Default)]
 pub struct Peer {
     /// A client without a token is an administrator: for plain HTTP, which has no certificates.
@@ -26,6 +23,24 @@ pub struct Peer {
     pub certificate: Option<Arc<User>>,
     /// Users by tokens that were given to the server when it started.
     pub tokens: Arc<BTreeMap<String, Arc<User>>>,
+}
+
+impl Peer {
+    /// The peer of requests from this process.
+    pub(crate) fn in_process() -> Self {
+        Self {
+            trusted: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether the headers of a request say who sends it, or for whom.
+pub(crate) fn says_who(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION)
+        || headers
+            .keys()
+            .any(|name| name.as_str().starts_with("impersonate-"))
 }
 
 /// The user that sends a request, before impersonation.
@@ -111,24 +126,6 @@ pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<User>, ApiError
     Ok(Some(user))
 }
 
-/// A user given by name, with the groups that follow from the name.
-pub(crate) fn completed(mut user: User) -> User {
-    if user.groups.is_empty() {
-        user.groups = groups_of(&user.name).unwrap_or_default();
-    }
-    let everyone = if user.name == ANONYMOUS {
-        UNAUTHENTICATED
-    } else {
-        AUTHENTICATED
-    };
-    // Who is said to be one or the other is that.
-    let is_said = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
-    if !user.groups.iter().any(is_said) {
-        user.groups.push(everyone.to_owned());
-    }
-    user
-}
-
 /// The user as Go's `%#v` prints it.
 fn in_go(user: &User) -> String {
     let list = |words: &[String]| {
@@ -188,7 +185,7 @@ mod tests {
         let got = match impersonated(&headers(pairs)) {
             Ok(None) => "nobody".to_owned(),
             Ok(Some(user)) => {
-                let user = completed(user);
+                let user = user.completed();
                 format!("{} [{}]", user.name, user.groups.join(","))
             }
             Err(error) => error.message,

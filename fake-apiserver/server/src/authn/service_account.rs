@@ -6,27 +6,12 @@ use std::sync::Arc;
 use http::StatusCode;
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::status::ApiError;
-use machinery::user::{CREDENTIAL_ID, User};
+use machinery::user::{CREDENTIAL_ID, SERVICE_ACCOUNT_PREFIX, User, groups_of};
 use shared_json::Value;
 use store::{GroupResource, ObjectKey};
 
 use crate::server::ServerState;
 use crate::tokens::ISSUER;
-
-/// The start of the user name of a service account.
-pub(crate) const PREFIX: &str = "system:serviceaccount:";
-
-/// The groups of the service account that a user name stands for; `None` if it stands for none.
-pub(crate) fn groups_of(user: &str) -> Option<Vec<String>> {
-    let (namespace, name) = user.strip_prefix(PREFIX)?.split_once(':')?;
-    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
-    valid.then(|| {
-        vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-        ]
-    })
-}
 
 /// The user of a token, if it is one of this server's, still valid, and for one of these audiences; with the audiences
 /// that it is for.
@@ -95,7 +80,7 @@ pub(crate) fn authenticate(
             );
         }
     }
-    let name = format!("{PREFIX}{namespace}:{name}");
+    let name = format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}");
     let user = User {
         groups: groups_of(&name).unwrap_or_default(),
         name,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use machinery::status::ApiError;
 
 use super::{Act, MASTERS, allows, forbidden, is_master};
-use crate::authn::{self, User};
+use crate::authn::User;
 use crate::impersonation_mode::{MODES, Mode};
 use crate::server::ServerState;
 
@@ -123,7 +123,7 @@ pub(crate) fn become_user(
     act: &Act,
 ) -> Result<Arc<User>, ApiError> {
     if is_master(user) {
-        return Ok(Arc::new(authn::completed(wanted)));
+        return Ok(Arc::new(wanted.completed()));
     }
     let last = state.impersonations.last(user);
     let modes = last
@@ -134,7 +134,7 @@ pub(crate) fn become_user(
         match mode.check(state, user, &wanted, act) {
             Ok(()) => {
                 state.impersonations.remember(user, mode);
-                return Ok(Arc::new(authn::completed(wanted)));
+                return Ok(Arc::new(wanted.completed()));
             }
             Err(error) => {
                 refusal.get_or_insert(error);

@@ -468,7 +468,24 @@ fn aggregated_type(encoding: Encoding) -> HeaderValue {
     })
 }
 
-/// Authenticates and authorizes a request. One from this process pays nothing for it.
+/// The user who sends a request, before impersonation; none if it comes from this process and does not say from whom.
+///
+/// # Errors
+/// 401 for a token that is not good.
+fn sender(server: &Server, head: &Parts) -> Result<Option<Arc<User>>, ApiError> {
+    if let Some(peer) = head.extensions.get::<Peer>() {
+        return authn::authenticate(&server.state, peer, &head.headers).map(Some);
+    }
+    if server.user.is_some() {
+        return Ok(server.user.clone());
+    }
+    match authn::says_who(&head.headers) {
+        true => authn::authenticate(&server.state, &Peer::in_process(), &head.headers).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Authenticates and authorizes a request. An administrator of this process pays nothing for it.
 fn admit(
     server: &Server,
     head: &Parts,
@@ -476,20 +493,22 @@ fn admit(
     params: &Params,
     noted: &mut Noted,
 ) -> Result<Arc<User>, ApiError> {
-    let Some(peer) = head.extensions.get::<Peer>() else {
+    let state = &server.state;
+    let is_remote = head.extensions.get::<Peer>().is_some();
+    let is_stream = matches!(target, Target::Resource(request) if streams::ends_at_node(request));
+    if is_remote {
+        noted.labels = Some(match target {
+            Target::Resource(request) => {
+                let apply = request.verb == Verb::Patch
+                    && header(head, &CONTENT_TYPE).starts_with("application/apply-patch");
+                Labels::of_resource(request, apply, is_stream, params.dry_run)
+            }
+            _ => Labels::of_path(&head.method, path),
+        });
+    }
+    let Some(user) = sender(server, head)? else {
         return Ok(User::master());
     };
-    let state = &server.state;
-    let is_stream = matches!(target, Target::Resource(request) if streams::ends_at_node(request));
-    noted.labels = Some(match target {
-        Target::Resource(request) => {
-            let apply = request.verb == Verb::Patch
-                && header(head, &CONTENT_TYPE).starts_with("application/apply-patch");
-            Labels::of_resource(request, apply, is_stream, params.dry_run)
-        }
-        _ => Labels::of_path(&head.method, path),
-    });
-    let user = authn::authenticate(state, peer, &head.headers)?;
     let act = match target {
         Target::Resource(request) => {
             let mut act = Act::of(request);
@@ -510,7 +529,9 @@ fn admit(
         Some(meant) => authz::become_user(state, &user, meant, &act)?,
         None => user,
     };
-    noted.class = fairness::classify(state, &user, &act).filter(|_| !is_stream);
+    if is_remote && !is_stream {
+        noted.class = fairness::classify(state, &user, &act);
+    }
     authz::check(state, &user, &act)?;
     Ok(user)
 }

@@ -7,9 +7,9 @@ use pod_rules::field_error::FieldError;
 use shared_json::{Array, Value, json};
 use store::{GroupResource, ObjectKey};
 
-use crate::authn::PREFIX;
 use crate::context::{Answer, Context, Shown};
 use crate::tokens::ISSUER;
+use machinery::user::SERVICE_ACCOUNT_PREFIX;
 
 const DEFAULT_SECONDS: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
@@ -125,7 +125,7 @@ pub(crate) fn answer(context: &Context, request: Value) -> Result<Answer, ApiErr
     }
     let claims = json!({
         "aud": audiences, "exp": expires, "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
-        "jti": state.new_uid(), "kubernetes.io": own, "sub": format!("{PREFIX}{namespace}:{name}"),
+        "jti": state.new_uid(), "kubernetes.io": own, "sub": format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"),
     });
     let token = state
         .tokens

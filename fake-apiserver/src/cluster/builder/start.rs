@@ -121,9 +121,7 @@ impl ClusterBuilder {
             front_proxy::publish(&client, self.authority.as_deref(), proxy).await?;
             server.show_to_extensions(Arc::clone(proxy));
         }
-        if self.system_objects {
-            system_objects(server);
-        }
+        system_objects(server, self.system_objects);
         Ok(())
     }
 

@@ -45,7 +45,8 @@ pub(super) async fn call(
             continue;
         }
         let asked = review::of(server, attributes, &Concern::direct(attributes));
-        let answer = (webhook.handler)(server.client(), asked.body.clone()).await;
+        let client = server.handle_of(webhook.user.as_deref()).client();
+        let answer = (webhook.handler)(client, asked.body.clone()).await;
         let verdict = Verdict::read(&webhook.name, &answer, &attributes.warnings)?;
         verdict.settle(attributes, kind)?;
     }
