@@ -27,7 +27,7 @@ pub(in crate::workloads::sidecarset) async fn perform(
         } => {
             let action = PodAction::PatchPod {
                 pod: pod.clone(),
-                patch: patch.clone().into(),
+                patch: patch.clone(),
             };
             let result = actor.perform(&set.in_namespace(namespace), &action).await;
             let about = ObjectReference {

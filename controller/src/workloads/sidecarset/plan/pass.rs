@@ -1,11 +1,10 @@
 //! One pass over a set.
 
 use client_kit::EventType;
-use serde_json::Value;
 
 use super::{candidates, condition, hot, revisions, status, upgrade};
 use crate::api::v1beta1::SidecarSetStatus;
-use crate::pods::{CachedPod, PodAction, PodRef, Revisions};
+use crate::pods::{CachedPod, PatchText, PodAction, PodRef, Revisions};
 use crate::workloads::sidecarset::observe::Observed;
 use crate::workloads::sidecarset::sidecars::Sidecars;
 
@@ -28,7 +27,7 @@ pub(in crate::workloads::sidecarset) enum Action {
         /// The pod.
         pod: PodRef,
         /// The patch.
-        patch: Value,
+        patch: PatchText,
     },
 }
 
@@ -143,7 +142,7 @@ fn empty(observed: &Observed) -> Vec<Action> {
             actions.push(Action::Empty {
                 namespace: pod.metadata.namespace.clone().unwrap_or_default(),
                 pod: PodRef::of(pod),
-                patch: upgrade::empty(observed, pod, &pairs),
+                patch: upgrade::empty(observed, pod, &pairs).into(),
             });
         }
     }

@@ -215,7 +215,7 @@ fn patch_of(actions: &[Action]) -> Value {
             action: PodAction::PatchPod { patch, .. },
             ..
         } => Some(patch.value()),
-        Action::Empty { patch, .. } => Some(patch.clone()),
+        Action::Empty { patch, .. } => Some(patch.value()),
         _ => None,
     });
     let patches: Vec<Value> = patches.collect();
