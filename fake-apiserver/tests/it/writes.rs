@@ -1,10 +1,14 @@
 //! Create, update, metadata, options.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use client_kit::{AliasNames, Seed, SeededNames};
 use fake_apiserver::Cluster;
 use rstest::rstest;
 use shared_json::{Value, json};
 
-use crate::support::{exchange, play, simulate};
+use crate::support::{exchange, play, request, simulate};
 
 #[rstest]
 #[case::a_second_create(json!([
@@ -179,5 +183,38 @@ fn raw_json_has_the_escapes_of_go() {
         let bytes = answer.into_body().collect_bytes().await.expect("a body");
         let found = bytes.windows(DATA.len()).any(|part| part == DATA.as_bytes());
         assert!(found, "{}", String::from_utf8_lossy(&bytes));
+    });
+}
+
+/// A generated name that is taken is made up anew, up to seven times.
+#[rstest]
+#[case::the_first_is_free(0, 201)]
+#[case::the_last_is_free(7, 201)]
+#[case::none_is_free(8, 409)]
+fn a_generated_name_is_tried_again(#[case] taken: usize, #[case] expected: u16) {
+    simulate(move || async move {
+        let mut suffixes: VecDeque<String> = std::iter::repeat_n("taken".to_owned(), taken).collect();
+        suffixes.push_back("first".to_owned());
+        let rest = Arc::new(SeededNames::new(Seed(0)));
+        let names = AliasNames::new(BTreeMap::from([("a-".to_owned(), suffixes)]), rest);
+        let cluster = Cluster::builder().nodes(0).names(Arc::new(names)).start().await;
+        let cluster = cluster.expect("a cluster");
+        let path = "/api/v1/namespaces/default/configmaps";
+        let first = json!({"metadata": {"name": "a-taken"}});
+        assert_eq!(request(&cluster, "POST", path, &first).await.0, 201);
+        let generated = json!({"metadata": {"generateName": "a-"}});
+        let (code, answer) = request(&cluster, "POST", path, &generated).await;
+        assert_eq!(code, expected, "{answer}");
+        let told = match expected {
+            201 => &answer["metadata"]["name"],
+            _ => &answer["message"],
+        };
+        let wanted = match expected {
+            201 => "a-first",
+            _ => {
+                "configmaps \"a-taken\" already exists, the server was not able to generate a unique name for the object"
+            }
+        };
+        assert_eq!(told, wanted);
     });
 }

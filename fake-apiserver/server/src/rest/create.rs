@@ -83,6 +83,9 @@ fn check_defined(context: &Context, object: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// How many names the server makes up for an object before it says that it was not able to (Kubernetes 1.32 and later).
+const GENERATED_ATTEMPTS_MAX: usize = 8;
+
 /// The name of an object that asks for a generated one. It is given once admission has seen the object without.
 fn generated_name(context: &Context, object: &Value) -> Option<String> {
     let base = object.meta_str("generateName");
@@ -94,7 +97,16 @@ fn generated_name(context: &Context, object: &Value) -> Option<String> {
         return Some(base.to_owned());
     }
     let base: String = base.chars().take(GENERATED_BASE_MAX).collect();
-    Some(format!("{base}{}", context.state().names.suffix(&base)))
+    let state = context.state();
+    let mut name = String::new();
+    for _ in 0..GENERATED_ATTEMPTS_MAX {
+        name = format!("{base}{}", state.names.suffix(&base));
+        let key = ObjectKey::new(object.namespace(), &name);
+        if state.store.get(context.table(), &key).is_none() {
+            break;
+        }
+    }
+    Some(name)
 }
 
 fn fill_metadata(context: &Context, object: &mut Value) {
