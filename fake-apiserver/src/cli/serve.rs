@@ -215,7 +215,6 @@ impl Serve {
         let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
         let mut builder = Cluster::builder()
             .seed(options.seed)
-            .start_time(SystemClock.now())
             .node_specs(nodes)
             .images(images.clone())
             .controller_set(options.controllers)
@@ -263,7 +262,8 @@ impl Serve {
             }
             None => FaultFile::default(),
         };
-        let cluster = builder.start().await?;
+        // Read as late as can be: programs beside the cluster have the machine's clock.
+        let cluster = builder.start_time(SystemClock.now()).start().await?;
         for fault in faults.requests {
             cluster.faults().add(fault);
         }
