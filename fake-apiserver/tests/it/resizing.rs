@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
+use rstest::rstest;
 use shared_json::{Value, json};
 
 use crate::support::{play_on, request, send, simulate, with};
@@ -437,4 +438,53 @@ fn the_first_of_several_is_admitted() {
         let steps = vec![make("b"), make("a"), wait, last];
         play_on(1, true, Value::from(steps));
     }
+}
+
+/// How long a container takes to begin anew, after a change that comes right after a pass in which another one began anew.
+#[rstest]
+#[case::of_its_image("", json!({"image": "nginx:2"}))]
+#[case::of_its_resources("/resize", json!({"resources": requests("2")}))]
+fn a_change_waits_for_the_next_list_of_containers(
+    #[case] subresource: &'static str,
+    #[case] mut change: Value,
+) {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let container = |name: &str, hook: Value| {
+            let policy = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
+            json!({"name": name, "image": "nginx:1", "resources": requests("1"), "resizePolicy": policy, "lifecycle": hook})
+        };
+        let hook = json!({"postStart": {"sleep": {"seconds": 10}}});
+        let spec = json!({
+            "nodeName": "node1", "terminationGracePeriodSeconds": 20,
+            "containers": [container("a", json!({})), container("b", hook)],
+        });
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+        let (code, answer) = request(&cluster, "POST", PODS, &pod).await;
+        assert_eq!(code, 201, "{answer}");
+        let path = format!("{PODS}/p");
+        let patch = async |path: &str, container: &Value| {
+            let change = json!({"spec": {"containers": [container]}});
+            let kind = "application/strategic-merge-patch+json";
+            let (code, answer) = send(&cluster, "PATCH", path, kind, &change).await;
+            assert_eq!(code, 200, "{answer}");
+        };
+        let begun_again = async |index: usize| {
+            loop {
+                cluster.run_for(Duration::from_millis(10)).await;
+                let (_, pod) = request(&cluster, "GET", &path, &Value::Null).await;
+                let status = &pod["status"]["containerStatuses"][index];
+                if status["restartCount"] == 1 && status["ready"] == true {
+                    return cluster.clock().now();
+                }
+            }
+        };
+        cluster.run_for(Duration::from_secs(30)).await;
+        patch(&path, &json!({"name": "b", "image": "nginx:2"})).await;
+        let then = begun_again(1).await;
+        change["name"] = json!("a");
+        patch(&format!("{path}{subresource}"), &change).await;
+        let took = begun_again(0).await.duration_since(then).as_millis();
+        assert!((500..1500).contains(&took), "{took} ms");
+    });
 }

@@ -266,7 +266,7 @@ impl PodWorker {
                 }
                 self.write_status().await;
                 if sidecar {
-                    self.sync_now();
+                    self.pending = true;
                 }
             }
             (Probe::Liveness, true) => {}
@@ -280,7 +280,7 @@ impl PodWorker {
                 self.probes.forget(name);
                 let why = format!("failed {word} probe");
                 self.condemned.insert(name.to_owned(), why);
-                self.sync_now();
+                self.pending = true;
             }
         }
     }

@@ -58,7 +58,7 @@ impl PodWorker {
             self.kubelet.resized(self.pod.uid());
             let was = self.record.resizing.as_mut().and_then(|all| all.pending.take());
             if was.is_some() {
-                self.sync_now();
+                self.pending = true;
             }
             return;
         }
@@ -90,7 +90,7 @@ impl PodWorker {
             "ResizeStarted",
             format!("Pod resize started: {summary}"),
         );
-        self.sync_now();
+        self.pending = true;
     }
 
     fn defer_resize(&mut self, lacking: Insufficient) {
@@ -115,7 +115,7 @@ impl PodWorker {
             let message = format!("Pod resize {}: {summary}", lacking.reason);
             self.pod_event(EventType::Warning, "ResizeDeferred", message);
         }
-        self.sync_now();
+        self.pending = true;
     }
 
     /// A resize is done once every running container has its new resources.

@@ -82,7 +82,7 @@ pub(crate) struct PodWorker {
     pub(super) condemned: BTreeMap<String, String>,
     /// Changes of containers that the node's list has not shown yet.
     pub(super) changes: u32,
-    pending: bool,
+    pub(super) pending: bool,
     /// When the pod's spec last changed, and how often containers had to be restarted for that.
     pub(super) redefined_at: Instant,
     pub(super) redefinitions: usize,
