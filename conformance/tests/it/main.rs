@@ -15,6 +15,7 @@ mod probes;
 mod record;
 mod replay;
 mod reports;
+mod rights;
 mod soak;
 mod support;
 mod takeover;

@@ -18,17 +18,22 @@ pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 /// Where a user's extra fields say which credential was shown.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
+/// The namespace and the name of the service account that a user name stands for; `None` if it stands for none.
+#[must_use]
+pub fn service_account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
+    valid.then_some((namespace, name))
+}
+
 /// The groups of the service account that a user name stands for; `None` if it stands for none.
 #[must_use]
 pub fn groups_of(user: &str) -> Option<Vec<String>> {
-    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
-    valid.then(|| {
-        vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-        ]
-    })
+    let (namespace, _) = service_account(user)?;
+    Some(vec![
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+    ])
 }
 
 /// The user of a request.

@@ -158,15 +158,16 @@ const ROLES_OF_EVERYBODY: [&str; 3] = [
     "system:public-info-viewer",
 ];
 
+fn is_of_everybody(table: &GroupResource, object: &Value) -> bool {
+    table.group == "rbac.authorization.k8s.io" && ROLES_OF_EVERYBODY.contains(&object.name())
+}
+
 /// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks. Without `all`
 /// they are the [roles of everybody](ROLES_OF_EVERYBODY).
 pub(super) fn system_objects(server: &Server, all: bool) {
     let now = server.now();
-    let of_everybody = |table: &GroupResource, object: &Value| {
-        table.group == "rbac.authorization.k8s.io" && ROLES_OF_EVERYBODY.contains(&object.name())
-    };
     for (table, object) in ALL_SYSTEM_OBJECTS.iter() {
-        if !all && !of_everybody(table, object) {
+        if !all && !is_of_everybody(table, object) {
             continue;
         }
         let mut object = object.clone();
@@ -194,9 +195,9 @@ mod tests {
         let count = |id: &str| all[id].objects.len();
         assert_eq!(count("rbac.authorization.k8s.io/v1/clusterroles"), 70);
         assert_eq!(count("v1/services"), 1);
-        let of_everybody = ALL_SYSTEM_OBJECTS.iter().filter(|(table, object)| {
-            table.group == "rbac.authorization.k8s.io" && ROLES_OF_EVERYBODY.contains(&object.name())
-        });
+        let of_everybody = ALL_SYSTEM_OBJECTS
+            .iter()
+            .filter(|(table, object)| is_of_everybody(table, object));
         assert_eq!(of_everybody.count(), 2 * ROLES_OF_EVERYBODY.len());
     }
 }

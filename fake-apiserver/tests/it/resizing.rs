@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
+use jiff::Timestamp;
 use rstest::rstest;
 use shared_json::{Value, json};
 
@@ -440,51 +441,71 @@ fn the_first_of_several_is_admitted() {
     }
 }
 
+/// When the container of this index in pod `p` has begun anew.
+async fn begun_again(cluster: &Cluster, index: usize) -> Timestamp {
+    loop {
+        cluster.run_for(Duration::from_millis(10)).await;
+        let (_, pod) = request(cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
+        let status = &pod["status"]["containerStatuses"][index];
+        if status["restartCount"] == 1 && status["ready"] == true {
+            return cluster.clock().now();
+        }
+    }
+}
+
+/// Makes pod `p` of two containers, and lets it run for a while.
+async fn run_two(cluster: &Cluster, containers: [Value; 2]) {
+    let spec = json!({"nodeName": "node1", "terminationGracePeriodSeconds": 20, "containers": containers});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+    let (code, answer) = request(cluster, "POST", PODS, &pod).await;
+    assert_eq!(code, 201, "{answer}");
+    cluster.run_for(Duration::from_secs(30)).await;
+}
+
+/// Changes a container of pod `p`.
+async fn change(cluster: &Cluster, subresource: &str, container: Value) {
+    let path = format!("{PODS}/p{subresource}");
+    let change = json!({"spec": {"containers": [container]}});
+    let kind = "application/strategic-merge-patch+json";
+    let (code, answer) = send(cluster, "PATCH", &path, kind, &change).await;
+    assert_eq!(code, 200, "{answer}");
+}
+
 /// How long a container takes to begin anew, after a change that comes right after a pass in which another one began anew.
 #[rstest]
-#[case::of_its_image("", json!({"image": "nginx:2"}))]
-#[case::of_its_resources("/resize", json!({"resources": requests("2")}))]
-fn a_change_waits_for_the_next_list_of_containers(
-    #[case] subresource: &'static str,
-    #[case] mut change: Value,
-) {
+#[case::of_its_image("", json!({"name": "a", "image": "nginx:2"}))]
+#[case::of_its_resources("/resize", json!({"name": "a", "resources": requests("2")}))]
+fn a_change_waits_for_the_next_list_of_containers(#[case] subresource: &'static str, #[case] changed: Value) {
     simulate(move || async move {
         let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
-        let container = |name: &str, hook: Value| {
-            let policy = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
-            json!({"name": name, "image": "nginx:1", "resources": requests("1"), "resizePolicy": policy, "lifecycle": hook})
-        };
+        let policy = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
+        let a = json!({"name": "a", "image": "nginx:1", "resources": requests("1"), "resizePolicy": policy});
         let hook = json!({"postStart": {"sleep": {"seconds": 10}}});
-        let spec = json!({
-            "nodeName": "node1", "terminationGracePeriodSeconds": 20,
-            "containers": [container("a", json!({})), container("b", hook)],
-        });
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-        let (code, answer) = request(&cluster, "POST", PODS, &pod).await;
-        assert_eq!(code, 201, "{answer}");
-        let path = format!("{PODS}/p");
-        let patch = async |path: &str, container: &Value| {
-            let change = json!({"spec": {"containers": [container]}});
-            let kind = "application/strategic-merge-patch+json";
-            let (code, answer) = send(&cluster, "PATCH", path, kind, &change).await;
-            assert_eq!(code, 200, "{answer}");
-        };
-        let begun_again = async |index: usize| {
-            loop {
-                cluster.run_for(Duration::from_millis(10)).await;
-                let (_, pod) = request(&cluster, "GET", &path, &Value::Null).await;
-                let status = &pod["status"]["containerStatuses"][index];
-                if status["restartCount"] == 1 && status["ready"] == true {
-                    return cluster.clock().now();
-                }
-            }
-        };
-        cluster.run_for(Duration::from_secs(30)).await;
-        patch(&path, &json!({"name": "b", "image": "nginx:2"})).await;
-        let then = begun_again(1).await;
-        change["name"] = json!("a");
-        patch(&format!("{path}{subresource}"), &change).await;
-        let took = begun_again(0).await.duration_since(then).as_millis();
+        let b = json!({"name": "b", "image": "nginx:1", "resources": requests("1"), "lifecycle": hook});
+        run_two(&cluster, [a, b]).await;
+        change(&cluster, "", json!({"name": "b", "image": "nginx:2"})).await;
+        let then = begun_again(&cluster, 1).await;
+        change(&cluster, subresource, changed).await;
+        let took = begun_again(&cluster, 0).await.duration_since(then).as_millis();
         assert!((500..1500).contains(&took), "{took} ms");
+    });
+}
+
+/// The same after a liveness probe that fails in such a pass. The program does not heed signals: its grace period passes first.
+#[test]
+fn a_failed_probe_waits_for_the_next_list_of_containers() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let shell = json!(["sh", "-c", "touch /tmp/ok; sleep 31; rm /tmp/ok; sleep 600"]);
+        let probe =
+            json!({"exec": {"command": ["cat", "/tmp/ok"]}, "periodSeconds": 1, "failureThreshold": 1});
+        let a = json!({"name": "a", "image": "busybox:1", "command": shell, "livenessProbe": probe});
+        let hook = json!({"postStart": {"sleep": {"seconds": 10}}});
+        let b = json!({"name": "b", "image": "nginx:1", "lifecycle": hook});
+        run_two(&cluster, [a, b]).await;
+        change(&cluster, "", json!({"name": "b", "image": "nginx:2"})).await;
+        let then = begun_again(&cluster, 1).await;
+        let took = begun_again(&cluster, 0).await.duration_since(then).as_millis();
+        assert!((20_500..21_500).contains(&took), "{took} ms");
     });
 }

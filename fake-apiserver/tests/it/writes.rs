@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use client_kit::{AliasNames, Seed, SeededNames};
-use fake_apiserver::Cluster;
+use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use rstest::rstest;
 use shared_json::{Value, json};
 
@@ -186,7 +187,29 @@ fn raw_json_has_the_escapes_of_go() {
     });
 }
 
-/// A generated name that is taken is made up anew, up to seven times.
+/// A webhook that allows every ConfigMap, and counts what it is asked.
+fn counting(asked: &Arc<AtomicUsize>) -> Webhook {
+    let list = |text: &str| vec![text.to_owned()];
+    let asked = Arc::clone(asked);
+    Webhook {
+        name: "count.example.com".to_owned(),
+        kind: WebhookKind::Validating,
+        rules: vec![WebhookRule {
+            groups: list(""),
+            versions: list("v1"),
+            resources: list("configmaps"),
+            operations: list("CREATE"),
+        }],
+        user: None,
+        handler: Arc::new(move |_, mut review| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            review["response"] = json!({"uid": review["request"]["uid"], "allowed": true});
+            Box::pin(std::future::ready(review))
+        }),
+    }
+}
+
+/// A generated name that is taken is made up anew, up to seven times. Webhooks see the last one.
 #[rstest]
 #[case::the_first_is_free(0, 201)]
 #[case::the_last_is_free(7, 201)]
@@ -197,14 +220,20 @@ fn a_generated_name_is_tried_again(#[case] taken: usize, #[case] expected: u16) 
         suffixes.push_back("first".to_owned());
         let rest = Arc::new(SeededNames::new(Seed(0)));
         let names = AliasNames::new(BTreeMap::from([("a-".to_owned(), suffixes)]), rest);
-        let cluster = Cluster::builder().nodes(0).names(Arc::new(names)).start().await;
-        let cluster = cluster.expect("a cluster");
+        let asked = Arc::default();
+        let builder = Cluster::builder()
+            .nodes(0)
+            .names(Arc::new(names))
+            .webhook(counting(&asked));
+        let cluster = builder.start().await.expect("a cluster");
         let path = "/api/v1/namespaces/default/configmaps";
         let first = json!({"metadata": {"name": "a-taken"}});
         assert_eq!(request(&cluster, "POST", path, &first).await.0, 201);
+        let before = asked.load(Ordering::Relaxed);
         let generated = json!({"metadata": {"generateName": "a-"}});
         let (code, answer) = request(&cluster, "POST", path, &generated).await;
         assert_eq!(code, expected, "{answer}");
+        assert_eq!(asked.load(Ordering::Relaxed) - before, 1);
         let told = match expected {
             201 => &answer["metadata"]["name"],
             _ => &answer["message"],

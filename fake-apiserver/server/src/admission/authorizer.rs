@@ -8,6 +8,7 @@ use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{ExecutionError, Value};
 use machinery::cel::{Scope, values};
+use machinery::user::SERVICE_ACCOUNT_PREFIX;
 use pod_rules::names;
 
 use crate::authn::User;
@@ -136,17 +137,9 @@ fn decided(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> (boo
         field_selector: text("fieldSelector"),
     };
     let account = text(ACCOUNT);
-    let user = match account.split_once(':') {
-        Some((namespace, name)) => &Arc::new(User {
-            name: format!("system:serviceaccount:{namespace}:{name}"),
-            groups: vec![
-                "system:serviceaccounts".to_owned(),
-                format!("system:serviceaccounts:{namespace}"),
-                "system:authenticated".to_owned(),
-            ],
-            ..User::default()
-        }),
-        None => user,
+    let user = match account.contains(':') {
+        true => &Arc::new(User::named(&format!("{SERVICE_ACCOUNT_PREFIX}{account}"))),
+        false => user,
     };
     authz::decision(&server.state, user, &act)
 }

@@ -1,6 +1,7 @@
 //! Rights on device claims beyond the right to write them: admin access, and parts of the status.
 
 use machinery::meta::at;
+use machinery::user::SERVICE_ACCOUNT_PREFIX;
 use pod_rules::field_error::FieldError;
 use shared_json::Value;
 use store::{GroupResource, ObjectKey};
@@ -148,7 +149,7 @@ fn is_on_the_node(context: &Context, object: &Value) -> bool {
         return false;
     };
     let is = |path: &str, wanted: &str| field.get(path).and_then(Value::as_str) == Some(wanted);
-    context.user.name.starts_with("system:serviceaccount:")
+    context.user.name.starts_with(SERVICE_ACCOUNT_PREFIX)
         && list(Some(term), "matchExpressions").is_empty()
         && is("key", "metadata.name")
         && is("operator", "In")

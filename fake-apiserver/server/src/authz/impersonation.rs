@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use machinery::status::ApiError;
+use machinery::user::service_account;
 
 use super::{Act, MASTERS, allows, forbidden, is_master};
 use crate::authn::User;
@@ -25,12 +26,9 @@ fn sort(name: &str) -> Sort<'_> {
     if let Some(node) = name.strip_prefix("system:node:").filter(|node| !node.is_empty()) {
         return Sort::Node(node);
     }
-    let account = name.strip_prefix("system:serviceaccount:");
-    match account.and_then(|rest| rest.split_once(':')) {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
-            Sort::Account(namespace, name)
-        }
-        _ => Sort::Other,
+    match service_account(name) {
+        Some((namespace, name)) => Sort::Account(namespace, name),
+        None => Sort::Other,
     }
 }
 

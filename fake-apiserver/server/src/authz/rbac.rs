@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use machinery::selector::matches_selector;
+use machinery::user::service_account;
 use shared_json::{Array, Value};
 use store::{GroupResource, ObjectKey, Stored};
 
@@ -170,10 +171,7 @@ fn subject_of<'a>(binding: &'a Value, user: &User, namespace: &str) -> Option<&'
                 } else {
                     text("namespace")
                 };
-                user.name
-                    .strip_prefix("system:serviceaccount:")
-                    .and_then(|rest| rest.split_once(':'))
-                    .is_some_and(|account| !of.is_empty() && account == (of, text("name")))
+                service_account(&user.name) == Some((of, text("name")))
             }
             _ => false,
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::user::User;
+use machinery::user::service_account;
 use shared_json::Value;
 use store::{GroupResource, ObjectKey, Stored};
 
@@ -90,15 +91,10 @@ fn is_subject(subject: &Value, user: &User) -> bool {
             let name = text("group.name");
             name == "*" || user.groups.iter().any(|group| group == name)
         }
-        "ServiceAccount" => {
-            let account = user.name.strip_prefix("system:serviceaccount:");
-            account
-                .and_then(|account| account.split_once(':'))
-                .is_some_and(|(namespace, name)| {
-                    namespace == text("serviceAccount.namespace")
-                        && matches!(text("serviceAccount.name"), wanted if wanted == "*" || wanted == name)
-                })
-        }
+        "ServiceAccount" => service_account(&user.name).is_some_and(|(namespace, name)| {
+            namespace == text("serviceAccount.namespace")
+                && matches!(text("serviceAccount.name"), wanted if wanted == "*" || wanted == name)
+        }),
         _ => false,
     }
 }

@@ -3,13 +3,13 @@
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::status::ApiError;
 use machinery::types::rfc3339;
+use machinery::user::SERVICE_ACCOUNT_PREFIX;
 use pod_rules::field_error::FieldError;
 use shared_json::{Array, Value, json};
 use store::{GroupResource, ObjectKey};
 
 use crate::context::{Answer, Context, Shown};
 use crate::tokens::ISSUER;
-use machinery::user::SERVICE_ACCOUNT_PREFIX;
 
 const DEFAULT_SECONDS: i64 = 3600;
 const SECONDS_MIN: i64 = 600;

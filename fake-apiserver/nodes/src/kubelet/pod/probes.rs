@@ -266,7 +266,7 @@ impl PodWorker {
                 }
                 self.write_status().await;
                 if sidecar {
-                    self.pending = true;
+                    self.sync_next();
                 }
             }
             (Probe::Liveness, true) => {}
@@ -280,7 +280,7 @@ impl PodWorker {
                 self.probes.forget(name);
                 let why = format!("failed {word} probe");
                 self.condemned.insert(name.to_owned(), why);
-                self.pending = true;
+                self.sync_next();
             }
         }
     }

@@ -58,7 +58,7 @@ impl PodWorker {
             self.kubelet.resized(self.pod.uid());
             let was = self.record.resizing.as_mut().and_then(|all| all.pending.take());
             if was.is_some() {
-                self.pending = true;
+                self.sync_next();
             }
             return;
         }
@@ -90,7 +90,7 @@ impl PodWorker {
             "ResizeStarted",
             format!("Pod resize started: {summary}"),
         );
-        self.pending = true;
+        self.sync_next();
     }
 
     fn defer_resize(&mut self, lacking: Insufficient) {
@@ -115,7 +115,7 @@ impl PodWorker {
             let message = format!("Pod resize {}: {summary}", lacking.reason);
             self.pod_event(EventType::Warning, "ResizeDeferred", message);
         }
-        self.pending = true;
+        self.sync_next();
     }
 
     /// A resize is done once every running container has its new resources.

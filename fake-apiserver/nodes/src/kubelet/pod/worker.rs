@@ -82,7 +82,7 @@ pub(crate) struct PodWorker {
     pub(super) condemned: BTreeMap<String, String>,
     /// Changes of containers that the node's list has not shown yet.
     pub(super) changes: u32,
-    pub(super) pending: bool,
+    pending: bool,
     /// When the pod's spec last changed, and how often containers had to be restarted for that.
     pub(super) redefined_at: Instant,
     pub(super) redefinitions: usize,
@@ -477,6 +477,11 @@ impl PodWorker {
             .random
             .below(u64::try_from(left.as_millis() / 2).unwrap_or_default().max(1));
         self.retry_at = Some(now + left + Duration::from_millis(extra));
+    }
+
+    /// Asks for a pass, once there is a list that is newer than the last pass (as the kubelet's pod workers wait for its cache).
+    pub(super) fn sync_next(&mut self) {
+        self.pending = true;
     }
 
     /// Asks for a pass now, whatever the node has listed.
