@@ -114,7 +114,6 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 }
 
 #[rstest]
-#[case::api("api", &["crate::kit", "crate::pods", "crate::workloads", "crate::process"])]
 #[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
 #[case::images("images", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]

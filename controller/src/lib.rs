@@ -1,7 +1,7 @@
-//! OpenKruise in Rust: API types, controllers and webhooks, against nothing but the Kubernetes API.
+//! OpenKruise in Rust: controllers and webhooks, against nothing but the Kubernetes API.
 //!
 //! Where to look:
-//! * [`api`]: the types, labels and conditions users see.
+//! * [`kruise_api`], here as [`api`]: the types, labels and conditions users see, a crate of its own.
 //! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
 //!   in `plan`, which is pure.
 //! * `kit`: the runtime that every controller has: caches, queues, workers.
@@ -18,8 +18,9 @@
 //! **Invariant:** nothing here knows whether it talks to a real cluster, reads the wall clock other than through
 //! `client_kit::Clock`, or draws random numbers other than from a seed.
 
-pub mod api;
 pub mod webhook;
+
+pub use kruise_api as api;
 
 pub use kit::{ListOrder, RetryDelays};
 pub use manager::Manager;

@@ -67,11 +67,11 @@ fn files_are_those_of_an_installation() {
 /// The definitions are those of OpenKruise 1.9.0 but for the webhook that converts versions.
 #[test]
 fn definitions_are_openkruises() {
-    let fixtures = crate::conformance::workspace().join("fixtures/crds");
+    let theirs = crate::conformance::workspace().join("controller/api/crds");
     let mut count = 0;
     for path in below("files/crds") {
         let mut here: Value = serde_json::from_str(&read(&chart().join(&path))).expect("a document");
-        let file = fixtures.join(path.file_name().expect("a name"));
+        let file = theirs.join(path.file_name().expect("a name"));
         let mut there: Value = serde_json::from_str(&read(&file)).expect("a document");
         for definition in [&mut here, &mut there] {
             definition["spec"]["conversion"] = Value::Null;
@@ -79,7 +79,7 @@ fn definitions_are_openkruises() {
         assert_eq!(here["spec"], there["spec"], "{}", path.display());
         count += 1;
     }
-    assert_eq!(count, fs::read_dir(&fixtures).expect("a folder").count());
+    assert_eq!(count, fs::read_dir(&theirs).expect("a folder").count());
 }
 
 #[test]

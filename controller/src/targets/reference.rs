@@ -1,7 +1,5 @@
 //! References to workloads. Their versions do not matter.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-
 use crate::api::v1alpha1::TargetReference;
 
 /// The group of a text such as `apps/v1`; empty for the core's.
@@ -19,16 +17,6 @@ pub(crate) fn is_named(reference: &TargetReference, api_version: &str, kind: &st
     group_of(&reference.api_version) == group_of(api_version)
         && reference.kind == kind
         && reference.name == name
-}
-
-impl From<&OwnerReference> for TargetReference {
-    fn from(owner: &OwnerReference) -> Self {
-        Self {
-            api_version: owner.api_version.clone(),
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
 use super::webhook;
+use crate::api::definitions;
 use crate::kit::{RetryDelays, WorkQueue};
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
 
@@ -16,7 +17,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/advancedcronjobs.apps.kruise.io.json"),
+        json: definitions::ADVANCEDCRONJOBS,
         gate: None,
         needed_by: &[],
     }],

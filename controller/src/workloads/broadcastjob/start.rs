@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
 use super::webhook;
+use crate::api::definitions;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
 /// The flag for pods that the scheduler binds.
@@ -15,7 +16,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/broadcastjobs.apps.kruise.io.json"),
+        json: definitions::BROADCASTJOBS,
         gate: None,
         needed_by: &[],
     }],

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
+use crate::api::definitions;
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, VERTICAL_SCALING, Workload};
@@ -19,7 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: super::controller::CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/clonesets.apps.kruise.io.json"),
+        json: definitions::CLONESETS,
         gate: None,
         needed_by: &[],
     }],

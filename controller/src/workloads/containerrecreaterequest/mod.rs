@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 
 /// The gate of the controller and of the webhook.
 const GATE: &str = "KruiseDaemon";
@@ -25,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/containerrecreaterequests.apps.kruise.io.json"),
+        json: definitions::CONTAINERRECREATEREQUESTS,
         gate: Some(GATE),
         needed_by: &["SidecarTerminator"],
     }],

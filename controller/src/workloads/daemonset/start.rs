@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::controller::{CONTROLLER, Controller, failures};
 use super::gates::Gates;
 use super::webhook;
+use crate::api::definitions;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, VERTICAL_SCALING, Workload};
 
@@ -19,7 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/daemonsets.apps.kruise.io.json"),
+        json: definitions::DAEMONSETS,
         gate: None,
         needed_by: &[],
     }],

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 
 /// The gate of the kind. It needs the gate of the daemon, which switches it off.
 const GATE: &str = "ImagePullJobGate";
@@ -24,7 +25,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/imagelistpulljobs.apps.kruise.io.json"),
+        json: definitions::IMAGELISTPULLJOBS,
         gate: Some(GATE),
         needed_by: &[],
     }],

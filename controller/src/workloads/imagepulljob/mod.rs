@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Takes, Workload};
+use crate::api::definitions;
 use crate::go_values::integer;
 
 /// The gate of the kind. It needs the gate of the daemon, which switches it off.
@@ -37,7 +38,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/imagepulljobs.apps.kruise.io.json"),
+        json: definitions::IMAGEPULLJOBS,
         gate: Some(GATE),
         needed_by: &PREDOWNLOADS,
     }],

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Takes, Workload};
+use crate::api::definitions;
 use crate::go_values::duration;
 
 /// The gate of the kind.
@@ -32,7 +33,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/nodeimages.apps.kruise.io.json"),
+        json: definitions::NODEIMAGES,
         gate: Some(GATE),
         needed_by: &[],
     }],

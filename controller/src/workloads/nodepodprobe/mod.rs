@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 use crate::injection::probes::GATE;
 
 /// The NodePodProbe. Without the gate `KruiseDaemon` its gate is off, too.
@@ -22,7 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/nodepodprobes.apps.kruise.io.json"),
+        json: definitions::NODEPODPROBES,
         gate: Some(GATE),
         needed_by: &[GATE],
     }],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::controller::{CONTROLLER, Controller};
 use super::listed::ListedKinds;
 use super::webhook;
+use crate::api::definitions;
 use crate::targets::Lookup;
 use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
 
@@ -14,7 +15,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/persistentpodstates.apps.kruise.io.json"),
+        json: definitions::PERSISTENTPODSTATES,
         gate: None,
         needed_by: &[],
     }],

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 use crate::injection::probes::{GATE, SERVERLESS_GATE};
 
 /// The PodProbeMarker.
@@ -24,7 +25,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/podprobemarkers.apps.kruise.io.json"),
+        json: definitions::PODPROBEMARKERS,
         gate: Some(GATE),
         needed_by: &[GATE],
     }],

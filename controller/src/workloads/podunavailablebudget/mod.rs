@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, READ, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 use crate::injection::budgets;
 use crate::targets::Lookup;
 
@@ -25,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATES),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/podunavailablebudgets.policy.kruise.io.json"),
+        json: definitions::PODUNAVAILABLEBUDGETS,
         gate: Some(GATES),
         needed_by: &[budgets::DELETE_GATE, budgets::UPDATE_GATE],
     }],

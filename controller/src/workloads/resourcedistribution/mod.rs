@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use self::controller::Controller;
 use super::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 use crate::kit::Desk;
 
 /// The gate of the kind.
@@ -26,7 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/resourcedistributions.apps.kruise.io.json"),
+        json: definitions::RESOURCEDISTRIBUTIONS,
         gate: Some(GATE),
         needed_by: &[GATE],
     }],

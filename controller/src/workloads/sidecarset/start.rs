@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
 use super::webhook;
+use crate::api::definitions;
 use crate::kit::Desk;
 use crate::pods::actor::Words;
 use crate::pods::revision_keeper::RevisionKeeper;
@@ -15,7 +16,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/sidecarsets.apps.kruise.io.json"),
+        json: definitions::SIDECARSETS,
         gate: None,
         needed_by: &[],
     }],

@@ -6,6 +6,7 @@ use super::controller::{CONTROLLER, Controller};
 use super::conversion::CONVERSION;
 use super::gates::Gates;
 use super::webhook;
+use crate::api::definitions;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, VERTICAL_SCALING, Workload};
 
@@ -21,7 +22,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/statefulsets.apps.kruise.io.json"),
+        json: definitions::STATEFULSETS,
         gate: None,
         needed_by: &[],
     }],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::controller::{CONTROLLER, Controller};
 use super::finder::Finder;
 use super::webhook;
+use crate::api::definitions;
 use crate::pods::actor::Words;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
@@ -15,7 +16,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: CONTROLLER,
     gate: None,
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/uniteddeployments.apps.kruise.io.json"),
+        json: definitions::UNITEDDEPLOYMENTS,
         gate: None,
         needed_by: &[],
     }],

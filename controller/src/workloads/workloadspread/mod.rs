@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 
 use self::controller::Controller;
 use super::{Crd, READ, Right, STATUS, Start, Workload};
+use crate::api::definitions;
 use crate::injection::spreads::GATE;
 use crate::targets::Lookup;
 
@@ -26,7 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     controller: controller::CONTROLLER,
     gate: Some(GATE),
     crds: &[Crd {
-        json: include_str!("../../../../fixtures/crds/workloadspreads.apps.kruise.io.json"),
+        json: definitions::WORKLOADSPREADS,
         gate: Some(GATE),
         needed_by: &[GATE],
     }],

@@ -23,6 +23,7 @@ pub(super) const CRATES: &[Crate] = &[
     row("shared-json", &[]),
     row("client-kit", &["shared-json"]),
     row("cri", &[]),
+    row("kruise-api", &[]),
     row("seeded-entropy", &["client-kit"]),
     row("pod-rules", &["shared-json"]),
     row("go-dump", &["client-kit", "shared-json"]),
@@ -100,7 +101,7 @@ pub(super) const CRATES: &[Crate] = &[
     ),
     row(
         "controller",
-        &["client-kit", "go-dump", "pod-rules", "shared-json"],
+        &["client-kit", "go-dump", "kruise-api", "pod-rules", "shared-json"],
     ),
     row(
         "conformance",

@@ -207,13 +207,13 @@ fn is_none_yet(progress: &i32) -> bool {
 
 impl NodeImage {
     /// A tag that the node is asked for.
-    pub(crate) fn tag(&self, image: &str, tag: &str) -> Option<&ImageTagSpec> {
+    pub fn tag(&self, image: &str, tag: &str) -> Option<&ImageTagSpec> {
         let image = self.spec.images.get(image)?;
         image.tags.iter().find(|spec| spec.tag == tag)
     }
 
     /// The state of a tag, whatever version it is about.
-    pub(crate) fn tag_status(&self, image: &str, tag: &str) -> Option<&ImageTagStatus> {
+    pub fn tag_status(&self, image: &str, tag: &str) -> Option<&ImageTagStatus> {
         let image = self.status.as_ref()?.image_statuses.get(image)?;
         image.tags.iter().find(|status| status.tag == tag)
     }

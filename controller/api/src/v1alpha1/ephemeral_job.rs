@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::schemaless;
-use crate::api::v1beta1::JobCondition;
+use crate::shared::schemaless;
+use crate::v1beta1::JobCondition;
 
 /// The wanted state of an EphemeralJob: ephemeral containers for pods that run.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -47,11 +47,11 @@ pub struct CloneSetSpec {
     /// Which pods count. Must match the template's labels; cannot change.
     pub selector: LabelSelector,
     /// The pod to make, a PodTemplateSpec.
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub template: Value,
     /// The claims each pod gets, a list of PersistentVolumeClaims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub volume_claim_templates: Option<Value>,
     /// How to add and remove pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]

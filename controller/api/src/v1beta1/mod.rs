@@ -10,6 +10,10 @@ mod node_image;
 mod sidecar_set;
 mod stateful_set;
 
+pub use crate::shared::{
+    InPlaceUpdateStrategy, Lifecycle, LifecycleHook, OrderPriorityTerm, ScatterTerm, UpdatePriorityStrategy,
+    WeightPriorityTerm,
+};
 pub use advanced_cron_job::{
     AdvancedCronJob, AdvancedCronJobSpec, AdvancedCronJobStatus, BroadcastJobTemplate, CronJobTemplate,
     ImageListPullJobTemplate,

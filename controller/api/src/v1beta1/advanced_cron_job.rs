@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{BroadcastJobSpec, ImageListPullJobSpec};
-use crate::api::v1alpha1::schemaless;
+use crate::shared::schemaless;
 
 /// The wanted state of an AdvancedCronJob: jobs by the clock.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

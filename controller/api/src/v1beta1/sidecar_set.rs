@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy, is_zero, is_zero_i64, schemaless};
+use crate::shared::{ScatterTerm, UpdatePriorityStrategy, is_zero, is_zero_i64, schemaless};
 
 /// The containers, volumes and annotations that pods get, and how they are upgraded.
 ///

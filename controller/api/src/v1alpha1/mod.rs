@@ -3,7 +3,6 @@
 mod cloneset;
 mod container_recreate_request;
 mod ephemeral_job;
-mod lifecycle;
 mod node_pod_probe;
 mod persistent_pod_state;
 mod pod_probe_marker;
@@ -14,13 +13,16 @@ mod strategy;
 mod united_deployment;
 mod workload_spread;
 
+pub use crate::shared::{
+    InPlaceUpdateStrategy, Lifecycle, LifecycleHook, OrderPriorityTerm, ScatterTerm, UpdatePriorityStrategy,
+    WeightPriorityTerm,
+};
 pub use cloneset::{CloneSet, CloneSetSpec};
 pub use container_recreate_request::{
     ContainerContext, ContainerRecreateRequest, ContainerRecreateRequestSpec, ContainerRecreateRequestStatus,
     ContainerRecreateState, PreStop, RecreateStrategy, RecreatedContainer, SyncedContainer,
 };
 pub use ephemeral_job::{EphemeralContainerTemplate, EphemeralJob, EphemeralJobSpec, EphemeralJobStatus};
-pub use lifecycle::{Lifecycle, LifecycleHook};
 pub use node_pod_probe::{
     ContainerProbe, ContainerProbeState, NodePodProbe, NodePodProbeSpec, NodePodProbeStatus, PodProbe,
     PodProbeStatus,
@@ -41,10 +43,7 @@ pub use resource_distribution::{
     ResourceDistributionTargets,
 };
 pub use status::{CloneSetCondition, CloneSetStatus};
-pub use strategy::{
-    CloneSetScaleStrategy, CloneSetUpdateStrategy, InPlaceUpdateStrategy, OrderPriorityTerm, ScatterTerm,
-    UpdatePriorityStrategy, WeightPriorityTerm,
-};
+pub use strategy::{CloneSetScaleStrategy, CloneSetUpdateStrategy};
 pub use united_deployment::{
     AdaptiveUnitedDeploymentStrategy, ManualUpdate, Subset, SubsetCondition, SubsetStatus, SubsetTemplate,
     UnitedDeployment, UnitedDeploymentCondition, UnitedDeploymentScheduleStrategy, UnitedDeploymentSpec,
@@ -56,18 +55,3 @@ pub use workload_spread::{
     WorkloadSpreadSpec, WorkloadSpreadStatus, WorkloadSpreadSubset, WorkloadSpreadSubsetCondition,
     WorkloadSpreadSubsetStatus,
 };
-
-/// The schema of a field whose content the server does not look into (`x-kubernetes-preserve-unknown-fields`).
-pub(in crate::api) fn schemaless(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(in crate::api) fn is_zero(number: &i32) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(in crate::api) fn is_zero_i64(number: &i64) -> bool {
-    *number == 0
-}

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::is_zero;
+use crate::shared::is_zero;
 
 /// The object that is copied, and the namespaces that it is copied into.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,7 +102,7 @@ pub struct ResourceDistributionStatus {
     #[schemars(with = "Option<i32>")]
     pub failed: i32,
     /// The generation of the spec that this status belongs to.
-    #[serde(default, skip_serializing_if = "super::is_zero_i64")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero_i64")]
     #[schemars(with = "Option<i64>")]
     pub observed_generation: i64,
     /// The conditions, one for each kind of failure.

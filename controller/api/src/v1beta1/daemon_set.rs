@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::v1alpha1::{Lifecycle, is_zero, is_zero_i64, schemaless};
+use crate::shared::{Lifecycle, is_zero, is_zero_i64, schemaless};
 
 /// The wanted state of a DaemonSet.
 ///

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::CloneSetSpec;
-use crate::api::v1beta1::StatefulSetSpec;
+use crate::v1beta1::StatefulSetSpec;
 
 /// The wanted state of a UnitedDeployment: a workload for each of several subsets of the nodes.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,10 +90,10 @@ pub struct SubsetTemplate {
 pub struct WorkloadTemplate {
     /// Its labels and annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub metadata: Option<Value>,
     /// Its spec.
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub spec: Value,
 }
 
@@ -101,7 +101,7 @@ pub struct WorkloadTemplate {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is a schema alone")]
 struct AdvancedStatefulSetTemplate {
-    #[schemars(default, schema_with = "super::schemaless")]
+    #[schemars(default, schema_with = "crate::shared::schemaless")]
     metadata: Option<Value>,
     spec: StatefulSetSpec,
 }
@@ -110,7 +110,7 @@ struct AdvancedStatefulSetTemplate {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is a schema alone")]
 struct CloneSetTemplate {
-    #[schemars(default, schema_with = "super::schemaless")]
+    #[schemars(default, schema_with = "crate::shared::schemaless")]
     metadata: Option<Value>,
     spec: CloneSetSpec,
 }
@@ -156,7 +156,7 @@ pub struct Subset {
     pub max_replicas: Option<IntOrString>,
     /// A strategic merge patch of its pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub patch: Option<Value>,
 }
 
@@ -222,11 +222,11 @@ pub struct ManualUpdate {
 #[schemars(extend("required" = ["currentRevision", "replicas", "updatedReplicas"]))]
 pub struct UnitedDeploymentStatus {
     /// The generation of the spec that this status belongs to.
-    #[serde(default, skip_serializing_if = "super::is_zero_i64")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero_i64")]
     #[schemars(with = "Option<i64>")]
     pub observed_generation: i64,
     /// Pods that are ready.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub ready_replicas: i32,
     /// Pods, without reserved ones.
@@ -236,11 +236,11 @@ pub struct UnitedDeploymentStatus {
     #[serde(default)]
     pub updated_replicas: i32,
     /// Pods that wait for a node, or have not proven themselves, and stand for nothing yet.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub reserved_pods: i32,
     /// Pods of the update revision that are ready.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub updated_ready_replicas: i32,
     /// Nothing writes it.
@@ -279,19 +279,19 @@ pub struct SubsetStatus {
     #[schemars(with = "Option<String>")]
     pub name: String,
     /// Its pods.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub replicas: i32,
     /// Those that are ready.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub ready_replicas: i32,
     /// How many of them keep the old revision.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub partition: i32,
     /// Those that stand for nothing yet.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero")]
     #[schemars(with = "Option<i32>")]
     pub reserved_pods: i32,
     /// Whether its pods get nodes.

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{is_zero, is_zero_i64};
+use crate::shared::{is_zero, is_zero_i64};
 
 /// The status of a CloneSet. Fields that Go leaves out when they are zero are left out here too.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

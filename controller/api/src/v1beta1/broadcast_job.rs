@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::v1alpha1::schemaless;
+use crate::shared::schemaless;
 
 /// The wanted state of a BroadcastJob.
 ///

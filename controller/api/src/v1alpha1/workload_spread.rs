@@ -88,7 +88,7 @@ pub struct WorkloadSpreadSubset {
     pub max_replicas: Option<IntOrString>,
     /// A strategic merge patch of its pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::schemaless")]
+    #[schemars(schema_with = "crate::shared::schemaless")]
     pub patch: Option<Value>,
 }
 
@@ -127,7 +127,7 @@ pub struct AdaptiveWorkloadSpreadStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpreadStatus {
     /// The generation of the spec that this status belongs to.
-    #[serde(default, skip_serializing_if = "super::is_zero_i64")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero_i64")]
     #[schemars(with = "Option<i64>")]
     pub observed_generation: i64,
     /// The subsets, over all versions of the workload.

@@ -70,7 +70,7 @@ pub struct PodProbeMarkerStatus {
     #[serde(default)]
     pub observed_generation: i64,
     /// How many pods are selected.
-    #[serde(default, skip_serializing_if = "super::is_zero_i64")]
+    #[serde(default, skip_serializing_if = "crate::shared::is_zero_i64")]
     #[schemars(with = "Option<i64>")]
     pub matched_pods: i64,
 }

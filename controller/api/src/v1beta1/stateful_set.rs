@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::v1alpha1::{
+use crate::shared::{
     InPlaceUpdateStrategy, Lifecycle, UpdatePriorityStrategy, is_zero, is_zero_i64, schemaless,
 };
 
