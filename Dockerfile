@@ -5,7 +5,7 @@ FROM rust:1.89-bookworm AS build
 WORKDIR /src
 COPY . .
 RUN RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target "$(uname -m)-unknown-linux-gnu" \
-    --package fake-apiserver --package controller --package kruise-daemon --bin fake-apiserver --bin kruise-manager --bin kruise-daemon \
+    --package fake-apiserver --package seatrial-controller --package kruise-daemon --bin fake-apiserver --bin kruise-manager --bin kruise-daemon \
     && mkdir /programs && cp target/*/release/fake-apiserver target/*/release/kruise-manager target/*/release/kruise-daemon /programs
 
 FROM scratch AS fake-apiserver

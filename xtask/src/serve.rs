@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use conformance::backend::start_daemons;
 use controller::Options;
 use controller::process::flags::Flags;
 use controller::process::gates::FeatureGates;
 use controller::process::run::{Environment, run_with};
 use fake_apiserver::cli::{Beside, Failure, Serve, Served};
 use futures::future::BoxFuture;
+use kruise_cluster::start_daemons;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};

@@ -29,7 +29,13 @@ const CHANGES: [(&str, &str, &[&str]); 2] = [
     (
         "a CloneSet rule to its tests' result",
         "controller/src/workloads/cloneset/diff.rs",
-        &["test", "--package", "controller", "--lib", "cloneset::diff"],
+        &[
+            "test",
+            "--package",
+            "seatrial-controller",
+            "--lib",
+            "cloneset::diff",
+        ],
     ),
     (
         "a validation rule to its tests' result",

@@ -1,45 +1,30 @@
 //! The in-process cluster with our controllers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
-use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
-use controller::metrics::Metrics;
+use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
 use controller::process::gates::FeatureGates;
-use controller::process::install::{self, NAMESPACE};
-use controller::process::install_daemon;
-use controller::webhook::{Shared, Surroundings, WebhookCaches};
-use controller::workloads::{ALL, Crd, Settings};
-use controller::{ListOrder, Manager, Options};
+use controller::workloads::{ALL, Crd};
+use controller::{ListOrder, Options};
+use fake_apiserver::Cluster;
 use fake_apiserver::faults::{Fault, FaultHandle};
-use fake_apiserver::nodes::{Containers, Image, ImageRegistry, NodeSpec, Program};
+use fake_apiserver::nodes::{Image, ImageRegistry, NodeSpec, Program};
 use fake_apiserver::store::Store;
-use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use kruise_cluster::{KruiseCluster, OpenKruise};
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
-use tokio::task::JoinSet;
 
 use super::collector::Collector;
-use super::daemon;
 use super::paced::PacedServer;
 use crate::error::Error;
 use crate::recording::choices::Choices;
 use crate::recording::creations::CreationPace;
 use crate::recording::environment::Environment;
 
-/// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
-const PASS_REST: Duration = Duration::from_millis(10);
-
 /// How long before a recording's first step its cluster starts.
 const START: SignedDuration = SignedDuration::from_secs(5);
-
-/// The namespace of the Secrets for the daemon.
-const DAEMON_NAMESPACE: &str = "kruise-daemon-config";
-
-/// The manager's user agent.
-const MANAGER: &str = "kruise-manager";
 
 /// Kinds of OpenKruise whose plural Kubernetes has, too. Recordings tell them apart by the suffix `.kruise`.
 const BUILTIN_TOO: [&str; 2] = ["daemonsets", "statefulsets"];
@@ -69,12 +54,10 @@ pub struct FakeOptions {
 
 /// An in-process cluster, its manager, and the collector of its changes.
 pub struct FakeCluster {
-    cluster: Cluster,
+    cluster: KruiseCluster,
     names: Arc<AliasNames>,
     collector: Arc<Collector>,
     pace: Arc<CreationPace>,
-    /// Aborts the manager when dropped.
-    _manager: JoinSet<()>,
 }
 
 /// Reads feature gates.
@@ -98,60 +81,6 @@ fn node(number: u32, environment: &Environment) -> NodeSpec {
         cpu: environment.cpus.unwrap_or(usual.cpu),
         ..usual
     }
-}
-
-/// The clock of a cluster, once it has started.
-type LateClock = Arc<OnceLock<SharedClock>>;
-
-/// The webhooks of OpenKruise, answered by the `controller` crate in this process.
-fn webhooks(
-    gates: &FeatureGates,
-    clock: &LateClock,
-    metrics: &Arc<Metrics>,
-    shared: &Shared,
-) -> Vec<Webhook> {
-    let caches = WebhookCaches::default();
-    controller::webhook::rules()
-        .map(|rule| {
-            let (path, gates) = (rule.path.to_owned(), gates.clone());
-            let (caches, clock) = (caches.clone(), Arc::clone(clock));
-            let (metrics, shared) = (Arc::clone(metrics), shared.clone());
-            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-            Webhook {
-                name: rule.name.to_owned(),
-                kind: match rule.kind {
-                    controller::webhook::WebhookKind::Mutating => WebhookKind::Mutating,
-                    controller::webhook::WebhookKind::Validating => WebhookKind::Validating,
-                },
-                rules: vec![WebhookRule {
-                    groups: list(rule.groups),
-                    versions: list(rule.versions),
-                    resources: list(rule.resources),
-                    operations: list(rule.operations),
-                }],
-                user: Some(install::user(NAMESPACE)),
-                handler: Arc::new(move |client, review| {
-                    let path = path.clone();
-                    let unset =
-                        || -> SharedClock { Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)) };
-                    let surroundings = Surroundings {
-                        client: Some(client),
-                        gates: gates.clone(),
-                        namespace: NAMESPACE.to_owned(),
-                        caches: caches.clone(),
-                        clock: clock.get().cloned().unwrap_or_else(unset),
-                        metrics: Arc::clone(&metrics),
-                        shared: shared.clone(),
-                    };
-                    Box::pin(async move {
-                        controller::webhook::review(&path, &review.into(), &surroundings)
-                            .await
-                            .into()
-                    })
-                }),
-            }
-        })
-        .collect()
 }
 
 /// The kinds whose history scenarios look at, under the names that recordings give them: those of OpenKruise that the gates
@@ -234,70 +163,28 @@ impl FakeCluster {
                 .map(|number| node(number, &options.environment))
                 .collect(),
         );
-        let containers = options.environment.daemon.then(Containers::default);
-        if let Some(containers) = &containers {
-            builder = builder.containers(containers.clone());
-        }
         let gates = gates(&options.environment.gates)?;
-        for definition in controller::crds(&gates) {
-            builder = builder.object(definition);
-        }
-        builder = builder.object(
-            shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
-        );
-        let of_daemon = options.environment.daemon.then_some(DAEMON_NAMESPACE);
-        let access = install::access(NAMESPACE, &gates);
-        let of_daemon = of_daemon.map(|secrets| install_daemon::objects(NAMESPACE, secrets));
-        for object in access.into_iter().chain(of_daemon.into_iter().flatten()) {
-            builder = builder.object(object);
-        }
-        let clock = LateClock::default();
-        let (metrics, shared) = (Arc::<Metrics>::default(), Shared::default());
-        for webhook in webhooks(&gates, &clock, &metrics, &shared) {
-            builder = builder.webhook(webhook);
-        }
-        let cluster = builder.start().await.map_err(|error| Error::Backend {
+        let pace = Arc::new(CreationPace::new(options.environment.creations.clone()));
+        let paced = Arc::clone(&pace);
+        let list_order = options.environment.choices.clone().map(list_order);
+        let tweak = options.tweak.clone();
+        let kruise = OpenKruise::default()
+            .gates(gates.clone())
+            .daemons(options.environment.daemon)
+            .names(names.clone())
+            .connect(move |server| Client::new(PacedServer { server, pace: paced }, "default"))
+            .options(move |usual| {
+                let options = Options { list_order, ..usual };
+                match tweak {
+                    Some(tweak) => tweak(options),
+                    None => options,
+                }
+            });
+        let cluster = kruise.start(builder).await.map_err(|error| Error::Backend {
             what: "start the in-process cluster".to_owned(),
             why: error.to_string(),
             help: "this is a defect of Seatrial, not of your input".to_owned(),
         })?;
-        clock.get_or_init(|| cluster.clock());
-        // Each node has had its list of images for long.
-        let settings = Settings::from([("nodeimage-creation-delay", "0s".to_owned())]);
-        let mut manager_options = Options {
-            settings,
-            clock: cluster.clock(),
-            names: names.clone(),
-            rest: PASS_REST,
-            gates: gates.clone(),
-            list_order: options.environment.choices.clone().map(list_order),
-            metrics,
-            shared,
-            ..Options::default()
-        };
-        if let Some(tweak) = &options.tweak {
-            manager_options = tweak(manager_options);
-        }
-        let pace = Arc::new(CreationPace::new(options.environment.creations.clone()));
-        let way = PacedServer {
-            // It has the rights of its role alone, so that a right that the role lacks shows.
-            server: cluster
-                .server()
-                .named(MANAGER)
-                .acting_as(&install::user(NAMESPACE)),
-            pace: Arc::clone(&pace),
-        };
-        let manager = Manager::new(Client::new(way, "default"), manager_options);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(manager.run(std::future::pending::<()>()));
-        if let Some(containers) = &containers {
-            let names: Vec<String> = (1..=nodes)
-                .map(|number| node(number, &options.environment).name)
-                .collect();
-            let client = cluster.client_as(&install_daemon::user(NAMESPACE));
-            let place = (&client, &cluster.clock());
-            daemon::start(&mut tasks, place, (containers, &images), &gates, &names);
-        }
         let collector = {
             let kinds = if options.unrecorded {
                 Vec::new()
@@ -313,7 +200,6 @@ impl FakeCluster {
             names,
             collector,
             pace,
-            _manager: tasks,
         })
     }
 

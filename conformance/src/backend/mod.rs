@@ -1,8 +1,6 @@
 //! The kinds of clusters that the harness can drive. Each is a client, and the programs that were started for it.
 
 mod collector;
-mod daemon;
-mod daemon_images;
 mod fake;
 mod kubeconfig;
 mod local_cluster;
@@ -16,7 +14,6 @@ use fake_apiserver::faults::{Fault, FaultHandle};
 use kube::Client;
 
 pub use collector::Collector;
-pub use daemon::start as start_daemons;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
 pub use local_cluster::{MadeCluster, Maker, Runner, run_program};

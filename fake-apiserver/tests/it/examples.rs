@@ -155,10 +155,18 @@ fn rust_blocks(text: &str) -> Vec<&str> {
 #[test]
 fn every_example_of_the_pages_is_one_of_these() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut pages = vec![root.join("README.md"), root.join("fake-apiserver/README.md")];
+    let mut pages: Vec<_> = [
+        "README.md",
+        "fake-apiserver/README.md",
+        "controller/kruise-cluster/README.md",
+    ]
+    .map(|page| root.join(page))
+    .into();
     let folder = std::fs::read_dir(root.join("docs/src")).expect("the pages");
     pages.extend(folder.map(|entry| entry.expect("an entry").path()));
-    let compiled = include_str!("examples.rs");
+    let about_kruise = root.join("controller/kruise-cluster/tests/it/examples.rs");
+    let about_kruise = std::fs::read_to_string(about_kruise).expect("the examples about OpenKruise");
+    let compiled = include_str!("examples.rs").to_owned() + &about_kruise;
     let mut count = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page");
@@ -166,7 +174,7 @@ fn every_example_of_the_pages_is_one_of_these() {
             count += 1;
             assert!(
                 compiled.contains(block),
-                "{}: this example does not stand in tests/it/examples.rs:\n{block}",
+                "{}: this example stands in no tests/it/examples.rs:\n{block}",
                 page.display()
             );
         }

@@ -10,7 +10,7 @@ pub(super) const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unkn
 /// The programs.
 pub(super) const PROGRAMS: [&str; 3] = ["fake-apiserver", "kruise-manager", "kruise-daemon"];
 /// Their packages.
-const PACKAGES: [&str; 3] = ["fake-apiserver", "controller", "kruise-daemon"];
+const PACKAGES: [&str; 3] = ["fake-apiserver", "seatrial-controller", "kruise-daemon"];
 
 /// Whether the toolchain has the standard library of a target.
 pub(super) fn is_installed(target: &str) -> miette::Result<bool> {
@@ -63,7 +63,7 @@ mod tests {
         let line = arguments("a-b").join(" ");
         assert_eq!(
             line,
-            "build --release --locked --target a-b --package fake-apiserver --package controller --package kruise-daemon \
+            "build --release --locked --target a-b --package fake-apiserver --package seatrial-controller --package kruise-daemon \
              --bin fake-apiserver --bin kruise-manager --bin kruise-daemon"
         );
     }

@@ -45,7 +45,7 @@ fn shown(file: &Path) -> String {
 #[rstest]
 #[case::alias(r#"xtask = "run --quiet --package xtask --""#, true)]
 #[case::alias_of_a_program(r#"xtask = "run --quiet --bin xtask --""#, false)]
-#[case::script("  cargo build --quiet --package controller --bins || exit 1", true)]
+#[case::script("  cargo build --quiet --package seatrial-controller --bins || exit 1", true)]
 #[case::short("$ cargo run -p xtask", true)]
 #[case::program("$ cargo run --bin kruise-daemon -- --kubeconfig c", false)]
 #[case::tests_of_one_crate("cargo test -p xtask", false)]

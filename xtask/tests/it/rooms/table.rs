@@ -104,8 +104,18 @@ pub(super) const CRATES: &[Crate] = &[
         &["client-kit", "go-dump", "kruise-api", "pod-rules", "shared-json"],
     ),
     row(
-        "conformance",
+        "kruise-cluster",
         &["client-kit", "controller", "fake-apiserver", "shared-json"],
+    ),
+    row(
+        "conformance",
+        &[
+            "client-kit",
+            "controller",
+            "fake-apiserver",
+            "kruise-cluster",
+            "shared-json",
+        ],
     ),
     row("kruise-daemon", &["client-kit", "controller", "cri"]),
     row(
@@ -119,6 +129,7 @@ pub(super) const CRATES: &[Crate] = &[
             "conformance",
             "controller",
             "fake-apiserver",
+            "kruise-cluster",
             "seeded-entropy",
         ],
     ),
@@ -129,5 +140,6 @@ pub(super) const IN_TESTS: &[(&str, &str)] = &[
     ("machinery", "client-kit"),
     ("fake-apiserver", "seeded-entropy"),
     ("conformance", "seeded-entropy"),
+    ("kruise-cluster", "kruise-api"),
     ("kruise-daemon", "fake-apiserver"),
 ];

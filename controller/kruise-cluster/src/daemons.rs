@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 use tokio::task::JoinSet;
 
-use super::daemon_images::SimulatedImages;
+use super::images::SimulatedImages;
 
 /// The simulated nodes' container runtime and network, as the daemon asks them.
 struct SimulatedRuntime(Containers);

@@ -6,9 +6,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 /// The image service of a simulated node.
-pub(super) struct SimulatedImages {
-    pub(super) registry: ImageRegistry,
-    pub(super) node: String,
+pub(crate) struct SimulatedImages {
+    pub(crate) registry: ImageRegistry,
+    pub(crate) node: String,
 }
 
 impl ImageService for SimulatedImages {

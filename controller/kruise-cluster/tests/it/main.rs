@@ -1,0 +1,4 @@
+//! Tests of OpenKruise on a cluster in a test.
+
+mod examples;
+mod start;
