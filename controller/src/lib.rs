@@ -4,8 +4,8 @@
 //! * [`kruise_api`], here as [`api`]: the types, labels and conditions users see, a crate of its own.
 //! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
 //!   in `plan`, which is pure.
-//! * `kit`: the runtime that every controller has: caches, queues, workers.
-//! * `pods`: the common engines of the kinds that run pods: update in place, hooks, revisions, rankings.
+//! * [`kruise_kit`], here as `kit`: the runtime that every controller has: caches, queues, workers.
+//! * [`kruise_pods`], here as `pods`: the common engines of the kinds that run pods: update in place, hooks, revisions, rankings.
 //! * [`injection`]: the webhooks of pods: the fields that are filled into new ones, and which may go.
 //! * `protection`: Namespaces, definitions, Services and others that a label protects from deletion.
 //! * `images`: rules for images that jobs and the daemon share.
@@ -21,22 +21,18 @@
 pub mod webhook;
 
 pub use kruise_api as api;
+pub use kruise_kit::{ListOrder, RetryDelays, gates, metrics};
+pub(crate) use {kruise_kit as kit, kruise_kit::go_values, kruise_pods as pods};
 
-pub use kit::{ListOrder, RetryDelays};
 pub use manager::Manager;
 pub use workloads::{Options, cloneset, crds};
 
 pub mod daemon;
-pub mod gates;
-mod go_values;
 mod images;
 pub mod injection;
-mod kit;
 #[cfg(test)]
 mod layers;
 mod manager;
-pub mod metrics;
-mod pods;
 pub mod process;
 mod protection;
 mod targets;

@@ -22,7 +22,8 @@ pub enum PullFailure {
     Unreachable,
 }
 
-/// A pull that failed, as the container runtime answers it.
+/// A pull that failed, as the container runtime answers it. The texts are those of the resolver of containerd 2.0 (1.6 has others
+/// where a registry refuses or is busy).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rpc error: code = {code} desc = {message}")]
 pub struct PullError {

@@ -100,8 +100,31 @@ pub(super) const CRATES: &[Crate] = &[
         ],
     ),
     row(
+        "kruise-kit",
+        &["client-kit", "kruise-api", "pod-rules", "shared-json"],
+    ),
+    row(
+        "kruise-pods",
+        &[
+            "client-kit",
+            "go-dump",
+            "kruise-api",
+            "kruise-kit",
+            "pod-rules",
+            "shared-json",
+        ],
+    ),
+    row(
         "controller",
-        &["client-kit", "go-dump", "kruise-api", "pod-rules", "shared-json"],
+        &[
+            "client-kit",
+            "go-dump",
+            "kruise-api",
+            "kruise-kit",
+            "kruise-pods",
+            "pod-rules",
+            "shared-json",
+        ],
     ),
     row(
         "kruise-cluster",
