@@ -8,6 +8,7 @@ use client_kit::{SharedClock, TokioClock};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kruise_api::labels;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use pod_rules::FieldError;
@@ -20,7 +21,6 @@ use super::settings::CONFIG_MAP;
 use super::shared::Shared;
 use crate::gates::FeatureGates;
 use crate::metrics::Metrics;
-use kruise_api::labels;
 
 /// How long a request waits for a cache. The API server waits for an answer for ten seconds.
 const CACHE_TIMEOUT: Duration = Duration::from_secs(9);

@@ -3,7 +3,7 @@
 //! kube-rs' own `Controller` polls its reconcilers in the order of a std hash map. Here every order is that of the events,
 //! so that a run can be repeated. An idle runtime waits for its watches alone.
 //!
-//! **Architecture invariant:** nothing here names a kind of OpenKruise.
+//! **Architecture invariant:** nothing here names a kind of OpenKruise, but for gates and metrics that are named after one.
 
 pub mod admission;
 mod batches;

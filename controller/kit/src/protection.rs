@@ -1,10 +1,10 @@
 //! Protection from deletion: the label `policy.kruise.io/delete-protection`, and the refusals of workloads.
 
+use kruise_api::labels;
 use serde_json::Value;
 
 use super::admission::{Refusal, Request};
 use crate::metrics::Family;
-use kruise_api::labels;
 
 /// The gate of the protection.
 pub const GATE: &str = "ResourcesDeletionProtection";

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use kruise_kit::Owner;
 use kube::core::{Selector, SelectorExt};
 use serde_json::json;
 
 use crate::{CachedPod, PodAction, PodRef, pod};
-use kruise_kit::Owner;
 
 /// Releases those of the owner's pods that do not match its selector any more.
 pub fn release(owner: &Owner, selector: &Selector, pods: &[Arc<CachedPod>]) -> Vec<PodAction> {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_api::v1alpha1::LifecycleHook;
+use kruise_kit::Owner;
 use pod_rules::nodes::daemon;
 use serde_json::{Map, Value, json};
 
 use super::lifecycle::{self, state};
 use super::revision::{self, Revision};
-use kruise_api::labels;
-use kruise_api::v1alpha1::LifecycleHook;
-use kruise_kit::Owner;
 
 /// Everything but the template that the pods of an owner have in common.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Pods that are made for a node.
 
+use kruise_api::v1beta1::DaemonSet;
 use rstest::rstest;
 
 use super::*;
-use kruise_api::v1beta1::DaemonSet;
 
 fn owner() -> Owner {
     let set = json!({ "metadata": { "name": "agent", "namespace": "default", "uid": "u" },

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kruise_api::labels;
 use kube::Resource;
 use serde::Deserialize;
 
@@ -12,7 +13,6 @@ use super::inplace::complete;
 use super::inplace::state::{Change, UpdateState, update_state, waiting_change};
 use super::lifecycle;
 use super::pod::{self, Pod};
-use kruise_api::labels;
 
 /// A pod as the caches hold it, with the facts that every pass over its set needs, read off once.
 #[derive(Debug, Clone, Deserialize)]

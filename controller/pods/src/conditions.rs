@@ -1,12 +1,12 @@
 //! The patches of a pod's conditions, and of the fields that every update in place writes beside the change.
 
 use jiff::Timestamp;
+use kruise_api::labels;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::lifecycle::rfc3339;
 use crate::pod::{self, Pod};
-use kruise_api::labels;
 
 /// The patch that says an update in place is over, unless the pod already says so.
 pub fn ready_patch(pod: &Pod, now: Timestamp) -> Option<Value> {

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kruise_api::labels;
+use kruise_kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::CachedPod;
 use crate::pod::{self, Container, Pod};
-use kruise_api::labels;
-use kruise_kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
 
 /// Before the number in a key of a barrier.
 const KEY_PREFIX: &str = "p_";

@@ -1,9 +1,9 @@
 //! Leave for a pod to go out of service: controllers ask for it before they update a pod.
 
 use futures::future::BoxFuture;
+use kruise_kit::ActError;
 
 use crate::PodRef;
-use kruise_kit::ActError;
 
 /// Gives pods leave, or withholds it.
 pub trait Leave: Send + Sync {

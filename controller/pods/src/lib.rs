@@ -49,6 +49,7 @@ pub mod revision_plan;
 pub mod sort;
 pub mod strategic;
 pub mod template;
+// Tests of the kinds use it, too.
 #[doc(hidden)]
 pub mod test_pods;
 mod word;

@@ -1,11 +1,11 @@
 //! Where in its life a pod is, and the hooks that hold it there.
 
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_api::v1alpha1::LifecycleHook;
 use serde_json::{Value, json};
 
 use crate::pod::{self, Pod};
-use kruise_api::labels;
-use kruise_api::v1alpha1::LifecycleHook;
 
 /// The values of the label `lifecycle.apps.kruise.io/state`.
 pub mod state {

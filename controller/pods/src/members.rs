@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kruise_kit::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
+use kruise_kit::{ActError, Change, Informer, ObjectKey, Owner, Watches, WorkQueue, controller_of_kind};
 use kube::core::{NamespaceResourceScope, Selector, SelectorExt as _};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -13,8 +15,6 @@ use serde::de::DeserializeOwned;
 use super::actor::Actor;
 use super::revision_keeper::RevisionKeeper;
 use super::{CachedPod, PodAction, adoption, pod};
-use kruise_kit::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
-use kruise_kit::{ActError, Change, Informer, ObjectKey, Owner, Watches, WorkQueue, controller_of_kind};
 
 /// The pods and claims of owners, as the caches have them. Owners whose pods have no claims of their own have no cache of them.
 #[derive(Clone, Copy)]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::ResourceExt;
-use serde_json::{Map, Value, json};
-
-use super::{PodAction, Revision, revision};
 use kruise_api::labels;
 use kruise_api::v1beta1::ImagePullJob;
 use kruise_kit::Owner;
 use kruise_kit::numbers::{Round, scaled};
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+
+use super::{PodAction, Revision, revision};
 
 /// How many nodes pull at the same time, unless the owner says so.
 const PARALLELISM: i32 = 1;

@@ -2,6 +2,8 @@
 
 use client_kit::SharedClock;
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, settled};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -9,8 +11,6 @@ use serde_json::{Value, json};
 use crate::CachedPod;
 use crate::lifecycle::rfc3339;
 use crate::pod::{self, Pod};
-use kruise_api::labels;
-use kruise_kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, settled};
 
 /// Whether the condition of the pod's gate `KruisePodReady` is missing, and the pod is not being deleted.
 pub fn is_due(pod: &Pod) -> bool {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_api::v1alpha1::{Lifecycle, LifecycleHook};
 use serde_json::{Value, json};
 
 use super::availability::has_revision;
@@ -16,8 +18,6 @@ use crate::lifecycle::{self, state};
 use crate::pod::{self, Pod};
 use crate::revision;
 use crate::{PodAction, PodRef};
-use kruise_api::labels;
-use kruise_api::v1alpha1::{Lifecycle, LifecycleHook};
 
 /// How many actions a pass has at most. Each is some KiB until it is carried out, and the next pass goes on with the others.
 const ACTIONS_MAX: usize = 1_000;

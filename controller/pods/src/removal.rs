@@ -1,13 +1,13 @@
 //! The end of a pod: into the hands of the hook before deletion, or the deletion itself.
 
 use jiff::Timestamp;
+use kruise_api::v1alpha1::LifecycleHook;
 use serde_json::json;
 
 use crate::conditions::not_ready_patch;
 use crate::lifecycle::{self, state};
 use crate::pod::Pod;
 use crate::{PodAction, PodRef};
-use kruise_api::v1alpha1::LifecycleHook;
 
 /// Deletes a pod and `claims`, or leaves it to `hook`: no actions where the hook has it already.
 pub fn plan(pod: &Pod, hook: Option<&LifecycleHook>, claims: Vec<String>, now: Timestamp) -> Vec<PodAction> {

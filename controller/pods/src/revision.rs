@@ -2,10 +2,10 @@
 
 use client_kit::safe_encode;
 use go_dump::Program;
+use kruise_api::labels;
 use serde_json::{Value, json};
 
 use crate::template::{pod_template, to_go_json};
-use kruise_api::labels;
 
 /// A revision of the template.
 #[derive(Debug, Clone, PartialEq)]

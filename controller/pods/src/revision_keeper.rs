@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use kruise_kit::{ActError, Informer, ObjectKey, Owner};
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 
 use super::Revisions;
 use super::actor::{Actor, Written};
 use super::revision_plan::RevisionPlan;
-use kruise_kit::{ActError, Informer, ObjectKey, Owner};
 
 /// How often a revision's name may be taken in one pass.
 const COLLISIONS_MAX: u32 = 10;

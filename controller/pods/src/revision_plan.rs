@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kruise_api::labels;
+use kruise_kit::Owner;
 use kube::ResourceExt;
 use serde_json::Value;
 
 use super::claims_hash;
 use super::revision::{self, HashOf, Revision, Revisions};
-use kruise_api::labels;
-use kruise_kit::Owner;
 
 /// The parts that an owner's revisions are made of.
 pub struct RevisionSource<'a> {

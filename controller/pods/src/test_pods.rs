@@ -1,9 +1,9 @@
 //! Pods for tests, described in a few words.
 
+use kruise_api::labels;
 use serde_json::{Value, json};
 
 use crate::pod::Pod;
-use kruise_api::labels;
 
 /// A pod of the set `sample`, running on node `n1` and ready since second 0, unless said otherwise.
 #[derive(Clone)]

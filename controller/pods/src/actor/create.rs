@@ -2,12 +2,12 @@
 
 use client_kit::EventType;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kruise_kit::expectations::{Expected, Member};
+use kruise_kit::{ActError, Kind, OnFailure, Owner, in_batches};
 use serde_json::Value;
 
 use super::objects::Actor;
 use crate::build::{self, Blueprint, NewPod};
-use kruise_kit::expectations::{Expected, Member};
-use kruise_kit::{ActError, Kind, OnFailure, Owner, in_batches};
 
 /// Pods to create.
 pub struct Creation<'a> {

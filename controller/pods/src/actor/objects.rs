@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use client_kit::{EventRecorder, EventType, SharedClock, SharedNames};
+use kruise_kit::expectations::{Expectations, Expected, Member};
+use kruise_kit::{ActError, Kind, ObjectKey, Owner, requests};
 use kube::api::{Api, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde_json::Value;
@@ -11,8 +13,6 @@ use super::refusals::Refusals;
 use super::words::Words;
 use crate::PodRef;
 use crate::leave::Leave;
-use kruise_kit::expectations::{Expectations, Expected, Member};
-use kruise_kit::{ActError, Kind, ObjectKey, Owner, requests};
 
 /// Acts for owners: writes objects, records events, and tells the expectations.
 #[derive(Clone)]

@@ -2,6 +2,10 @@
 
 use client_kit::EventType;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kruise_api::labels;
+use kruise_kit::expectations::{Expected, Member};
+use kruise_kit::json::merge;
+use kruise_kit::{ActError, Kind, ObjectKey, Owner};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::{Value, json};
@@ -9,10 +13,6 @@ use serde_json::{Value, json};
 use super::objects::{Actor, patch_params};
 use crate::pod::Pod;
 use crate::{PatchText, PodRef};
-use kruise_api::labels;
-use kruise_kit::expectations::{Expected, Member};
-use kruise_kit::json::merge;
-use kruise_kit::{ActError, Kind, ObjectKey, Owner};
 
 /// The patches of an update in place, in the order in which they are sent.
 pub(super) struct InPlacePatches<'p> {

@@ -1,9 +1,10 @@
 //! One action.
 
+use kruise_kit::{ActError, Kind, Owner};
+
 use super::objects::Actor;
 use super::patch::InPlacePatches;
 use crate::PodAction;
-use kruise_kit::{ActError, Kind, Owner};
 
 impl Actor {
     /// Performs `action`.

@@ -2,12 +2,12 @@
 
 use client_kit::EventType;
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use kruise_api::v1beta1::ImagePullJob;
+use kruise_kit::{ActError, Kind, Owner};
 use kube::api::{DeleteParams, Patch, PropagationPolicy};
 use serde_json::{Value, json};
 
 use super::objects::{Actor, patch_params};
-use kruise_api::v1beta1::ImagePullJob;
-use kruise_kit::{ActError, Kind, Owner};
 
 impl Actor {
     /// Makes a job, unless it is there.

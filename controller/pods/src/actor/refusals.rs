@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use kruise_kit::ActError;
 
 use crate::PodRef;
-use kruise_kit::ActError;
 
 /// The time until the second attempt; each further wait is twice as long, up to [`LONGEST`].
 const FIRST: SignedDuration = SignedDuration::from_secs(1);

@@ -1,13 +1,13 @@
 //! Writing revisions.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use kruise_kit::{ActError, Kind, Owner};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::{Value, json};
 
 use super::objects::{Actor, patch_params};
 use crate::revision_plan::{RevisionAction, data_of};
-use kruise_kit::{ActError, Kind, Owner};
 
 /// How creating a revision ended.
 pub enum Written {

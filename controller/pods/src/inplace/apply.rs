@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_kit::json::merge;
 use serde_json::{Value, json};
 
 use super::state::{Batch, Change, ContainerImage, PreCheck, RefMetadata, UpdateState, annotation};
 use crate::launch_priority::priority_of;
 use crate::lifecycle::rfc3339;
 use crate::pod::{self, Pod};
-use kruise_api::labels;
-use kruise_kit::json::merge;
 
 /// The patches that bring a change into a pod.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,12 @@
 //! The hashes by which the node's daemon tells that a container runs as its spec says.
 
 use go_dump::{bytes_hash, container_hash};
+use kruise_api::labels;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::pod::{self, Container, EnvVar, Pod};
 use crate::template::to_go_json;
-use kruise_api::labels;
 
 /// The daemon's record of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

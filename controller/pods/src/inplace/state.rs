@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use kruise_api::labels;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::resize::Resources;
 use crate::pod::{self, Pod};
 use crate::template::go_escape;
-use kruise_api::labels;
 
 /// How far an update in place is (`apps.kruise.io/inplace-update-state`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kruise_api::labels;
+use kruise_api::v1alpha1::LifecycleHook;
+use kruise_kit::json::merge;
 use serde_json::{Value, json};
 
 use super::apply::{self, Applied};
@@ -13,9 +16,6 @@ use crate::conditions::{not_ready_patch, start_patch};
 use crate::lifecycle::{self, state};
 use crate::{CachedPod, PatchText, PodAction, PodRef};
 use crate::{pod, revision};
-use kruise_api::labels;
-use kruise_api::v1alpha1::LifecycleHook;
-use kruise_kit::json::merge;
 
 /// A pod, and the change that it is to take in place.
 pub struct Step<'a> {

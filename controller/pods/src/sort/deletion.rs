@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kruise_api::labels;
+
 use super::active;
 use crate::CachedPod;
 use crate::pod::{self, Pod};
-use kruise_api::labels;
 
 /// The knowledge of the ranking beside the pods.
 pub struct Ranking<'a> {

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use kruise_api::v1alpha1::{OrderPriorityTerm, UpdatePriorityStrategy, WeightPriorityTerm};
 use kube::core::{Selector, SelectorExt};
 
 use crate::CachedPod;
 use crate::pod::{self, Pod};
-use kruise_api::v1alpha1::{OrderPriorityTerm, UpdatePriorityStrategy, WeightPriorityTerm};
 
 /// Sorts `pods` by the strategy; equal ones keep their order.
 pub fn sort(pods: &mut [Arc<CachedPod>], strategy: &UpdatePriorityStrategy) {

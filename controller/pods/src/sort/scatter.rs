@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use kruise_api::v1alpha1::ScatterTerm;
+
 use crate::CachedPod;
 use crate::pod::{self, Pod};
-use kruise_api::v1alpha1::ScatterTerm;
 
 /// Spreads the pods that wait over their order, term by term; with several, the one that most of them match first.
 /// `all` are the pods of the set.

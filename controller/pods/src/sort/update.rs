@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use kruise_api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy};
+
 use super::{active, priority, scatter};
 use crate::CachedPod;
 use crate::lifecycle;
-use kruise_api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy};
 
 /// A set's settings for the order.
 #[derive(Debug, Clone, Copy)]

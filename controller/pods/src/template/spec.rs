@@ -1,11 +1,11 @@
 //! The specs of workloads as their webhooks see and write them: a selector, a pod template and templates of claims.
 
+use kruise_kit::json::omit_empty;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{claim_template, defaults, pod_template};
-use kruise_kit::json::omit_empty;
 
 /// A field that Go decodes into a number: its pointer, and the struct with the path that Go's decoder names before it.
 pub type Number = (&'static str, &'static str);
