@@ -125,7 +125,8 @@ impl OpenKruise {
         self
     }
 
-    /// Whether each node has OpenKruise's daemon, which pulls images, restarts containers and probes them. It has unless said otherwise.
+    /// Whether each node has OpenKruise's daemon, which pulls images, restarts containers and probes them. It has unless said
+    /// otherwise. A node that joins after the start has none.
     pub fn daemons(mut self, run: bool) -> Self {
         self.daemons = run;
         self
@@ -153,7 +154,7 @@ impl OpenKruise {
     /// Starts the cluster with OpenKruise.
     ///
     /// # Errors
-    /// If the cluster refuses its initial objects.
+    /// If the cluster refuses its initial objects, or does not list its nodes.
     pub fn start(self, builder: ClusterBuilder) -> BoxFuture<'static, Result<KruiseCluster, StartError>> {
         self.begin(builder).boxed()
     }
