@@ -15,6 +15,7 @@ mod aggregation;
 mod authn;
 mod authz;
 mod commit_errors;
+mod components;
 mod context;
 mod conversion;
 mod discovery;
@@ -41,6 +42,7 @@ mod websocket_token;
 
 pub use aggregation::Extension;
 pub use authn::Peer;
+pub use components::Component;
 pub use local_webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use message::body::ResponseBody;
 pub use pages::{Page, PageRequest};

@@ -17,6 +17,7 @@ use shared_json::Value;
 use store::Store;
 
 use crate::aggregation::{Aggregation, Checks, Extension, check_all};
+use crate::components::{Component, Running};
 use crate::expiry::{Expiry, expire_events};
 use crate::faults::Faults;
 use crate::history::retire_history;
@@ -49,6 +50,7 @@ pub(crate) struct ServerState {
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) tokens: TokenSigner,
     pub(crate) faults: Faults,
+    pub(crate) running: Running,
     pub(crate) revisions: RevisionTexts,
     pub(crate) impersonations: LastModes,
     pub(crate) expiry: Arc<Expiry>,
@@ -92,6 +94,7 @@ impl Server {
             webhooks,
             tokens: TokenSigner::new(seed),
             faults: Faults::new(seed),
+            running: Running::default(),
             revisions: RevisionTexts::default(),
             impersonations: LastModes::default(),
             expiry: Arc::default(),
@@ -164,6 +167,11 @@ impl Server {
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.state.faults
+    }
+
+    /// Makes the server say of this component that it runs, in `componentstatuses`.
+    pub fn report_running(&self, component: Component) {
+        self.state.running.report(component);
     }
 
     /// Lets the server reach a node, for logs, commands and ports of its pods. A real server finds a kubelet's port on the

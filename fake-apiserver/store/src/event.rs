@@ -264,6 +264,12 @@ impl Stored {
         }
     }
 
+    /// An object that is shown like those of a store, and is in none. It has no revision.
+    #[must_use]
+    pub fn unkept(key: ObjectKey, value: Value) -> Self {
+        Self::alone(key, Revision(0), Revision(0), value)
+    }
+
     /// A version that nothing is known of before it.
     pub(super) fn alone(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
         let size_max = Size::of(&value, None).json;

@@ -14,6 +14,7 @@ mod children;
 mod clocks;
 mod collections;
 mod collector_rows;
+mod components;
 mod controller_rows;
 mod custom;
 mod deadline_rows;

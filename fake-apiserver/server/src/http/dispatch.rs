@@ -21,8 +21,8 @@ use crate::resources::Resource;
 use crate::rest::delete::DeleteOptions;
 use crate::rest::patch::PatchKind;
 use crate::rest::{
-    create, delete, options, ownership, patch, read, reviews, subresource, subresource_body, token_request,
-    update, watch,
+    components, create, delete, options, ownership, patch, read, reviews, subresource, subresource_body,
+    token_request, update, watch,
 };
 use crate::server::Server;
 use crate::{conversion, incoming};
@@ -416,6 +416,12 @@ async fn act(
         return subresource_request(context, body).await;
     }
     let answer = match context.request.verb {
+        Verb::Get if components::is_status(&context.resource) => {
+            Answer::ok(Shown::Made(components::get(context)?))
+        }
+        Verb::List if components::is_status(&context.resource) => {
+            return Ok(list_response(context, &components::list(context)?));
+        }
         Verb::Get => {
             read::check_get_version(context)?;
             Answer::ok(Shown::Stored(context.existing()?))

@@ -1,9 +1,10 @@
 //! The verbs.
 //!
 //! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
-//! are cases), [`delete`]; [`write`] has the stages that they share. [`field_selector`] reads field selectors. Questions that are answered and not stored: [`reviews`],
-//! [`token_request`].
+//! are cases), [`delete`]; [`write`] has the stages that they share. [`field_selector`] reads field selectors. What is answered and not
+//! stored: [`components`], [`reviews`], [`token_request`].
 
+pub(crate) mod components;
 pub(crate) mod create;
 mod definitions;
 pub(crate) mod delete;

@@ -10,7 +10,7 @@ use controllers::{
 use network::Network;
 use nodes::{Disks, Kubelet, PodTimings, Scheduler, ServiceProxy, Switch};
 use pki::Authority;
-use server::Server;
+use server::{Component, Server};
 use store::{Journal, Store};
 use tokio::task::JoinSet;
 
@@ -19,7 +19,7 @@ use crate::cluster::bootstrap::{bootstrap, default_storage_class, define_custom_
 use crate::cluster::error::ClusterError;
 use crate::cluster::flow_control::maintain;
 use crate::cluster::flow_schemas;
-use crate::cluster::{Cluster, Trace, front_proxy, registrations};
+use crate::cluster::{Cluster, ControllerSet, Trace, front_proxy, registrations};
 use crate::metrics_api;
 
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -145,6 +145,9 @@ impl ClusterBuilder {
     fn start_controllers(&self, starting: &mut Starting) {
         let (server, tasks) = (&starting.server, &mut starting.tasks);
         let clock = || Arc::clone(&starting.clock);
+        if self.controllers != ControllerSet::none() {
+            server.report_running(Component::ControllerManager);
+        }
         let manager = server.client_named(CONTROLLER_MANAGER);
         if self.controllers.has_service_accounts() {
             let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
@@ -177,6 +180,7 @@ impl ClusterBuilder {
         let nodes = std::mem::take(&mut self.nodes);
         let (server, network) = (&starting.server, &starting.network);
         if !nodes.is_empty() {
+            server.report_running(Component::Scheduler);
             let scheduler = Scheduler::new(
                 server.objects_named("kube-scheduler"),
                 Arc::clone(&starting.clock),
