@@ -12,8 +12,7 @@ use shared_json::Value;
 
 use crate::action::Kubectl;
 use crate::backend::{
-    Backend, FakeCluster, FakeOptions, MadeCluster, Maker, ManagerChoice, ManagerTweak, RealCluster,
-    run_program,
+    Backend, FakeCluster, FakeOptions, MadeCluster, ManagerChoice, ManagerTweak, RealCluster,
 };
 use crate::error::Error;
 use crate::glob::matches_glob;
@@ -168,15 +167,12 @@ pub fn run(
     simulate: Simulate<'_>,
 ) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
-    let maker = match &options.backend {
-        BackendChoice::Kind(image) => Some((Maker::Kind, image.as_deref())),
-        BackendChoice::K3s(image) => Some((Maker::K3s, image.as_deref())),
+    // It goes at the end of the run, however that ends.
+    let made = match &options.backend {
+        BackendChoice::Kind(image) => Some(MadeCluster::kind(image.as_deref())?),
+        BackendChoice::K3s(image) => Some(MadeCluster::k3s(image.as_deref())?),
         BackendChoice::Fake | BackendChoice::Kubeconfig(_) => None,
     };
-    // It goes at the end of the run, however that ends.
-    let made = maker
-        .map(|(maker, image)| MadeCluster::make(maker, image, &std::env::temp_dir(), &run_program))
-        .transpose()?;
     let on_made = made.as_ref().map(|made| SuiteOptions {
         backend: BackendChoice::Kubeconfig(Some(made.kubeconfig().to_owned())),
         host: options.host.clone().or_else(|| made.host()),

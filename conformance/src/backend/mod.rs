@@ -3,7 +3,7 @@
 mod collector;
 mod fake;
 mod kubeconfig;
-mod local_cluster;
+mod made;
 mod paced;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kube::Client;
 pub use collector::Collector;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
-pub use local_cluster::{MadeCluster, Maker, Runner, run_program};
+pub use made::MadeCluster;
 
 use crate::history::Change;
 

@@ -1,43 +1,24 @@
-//! Clusters that are made for a run, by tools that a machine may have, and taken away after it.
+//! A cluster that the program `kind` makes.
 
 use std::io;
 #[cfg(unix)]
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
+use super::{READY, failed};
 use crate::error::Error;
-
-/// How long a cluster may take to answer.
-const READY: Duration = Duration::from_secs(120);
-/// The image of k3s: the Kubernetes version that everything here follows.
-const K3S_IMAGE: &str = "rancher/k3s:v1.36.1-k3s1";
-/// Where k3s writes its kubeconfig, in its container.
-const K3S_KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 
 /// Takes a cluster away, and its kubeconfig, the first argument: more than once, since the engine may still be about to make a container
 /// for a tool that has been ended.
 const REMOVAL: &str =
     "file=$1; shift; for seconds in 0 1 3 10; do sleep $seconds; \"$@\"; rm -f \"$file\"; done";
 
-/// The tool that makes the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
-    /// The program `kind`, which needs Docker.
-    Kind,
-    /// k3s, in a container that Docker runs.
-    K3s,
-}
-
 /// Runs a program and gives its output; a test may answer instead.
 pub type Runner<'a> = &'a dyn Fn(&str, &[&str]) -> io::Result<Output>;
 
-/// A cluster that goes when this is dropped, or when this process ends in another way.
-pub struct MadeCluster<'a> {
-    maker: Maker,
-    /// The image of its node, in place of the tool's own.
-    image: Option<String>,
+/// A cluster of kind that goes when this is dropped, or when this process ends in another way.
+pub struct KindCluster<'a> {
     name: String,
     /// Takes it away if this process cannot.
     watcher: Option<Watcher>,
@@ -89,67 +70,41 @@ impl Drop for Watcher {
     }
 }
 
-impl Maker {
-    /// The program that makes the cluster.
-    fn program(self) -> &'static str {
-        match self {
-            Self::Kind => "kind",
-            Self::K3s => "docker",
-        }
-    }
-
-    /// The arguments that take a cluster away.
-    fn removal(self, name: &str) -> [&str; 4] {
-        match self {
-            Self::Kind => ["delete", "cluster", "--name", name],
-            Self::K3s => ["rm", "--force", "--volumes", name],
-        }
-    }
-
-    fn failed(self, why: impl Into<String>) -> Error {
-        let name = match self {
-            Self::Kind => "kind",
-            Self::K3s => "k3s",
-        };
-        Error::Backend {
-            what: format!("make a cluster with {name}"),
-            why: why.into(),
-            help: "start a cluster yourself and use --backend kubeconfig, or use the in-process one (--backend fake)"
-                .to_owned(),
-        }
-    }
+/// The arguments that take a cluster away.
+fn removal(name: &str) -> [&str; 4] {
+    ["delete", "cluster", "--name", name]
 }
 
-impl<'a> MadeCluster<'a> {
-    /// Makes a cluster with a node of this image, or of the tool's own, and waits until it answers. Its kubeconfig is written below
-    /// `folder`.
+impl<'a> KindCluster<'a> {
+    /// Makes a cluster with a node of this image, or of kind's own, and waits until it answers. Its kubeconfig is written below `folder`.
     ///
     /// # Errors
-    /// If there is no Docker engine, or the tool is missing or fails; in its own words.
-    pub fn make(maker: Maker, image: Option<&str>, folder: &Path, run: Runner<'a>) -> Result<Self, Error> {
+    /// If there is no Docker engine, or kind is missing or fails; in its own words.
+    pub fn make(image: Option<&str>, folder: &Path, run: Runner<'a>) -> Result<Self, Error> {
         match run("docker", &["info", "--format", "{{.ServerVersion}}"]) {
             Ok(answer) if answer.status.success() => {}
-            Ok(_) => return Err(maker.failed("no Docker engine answers")),
-            Err(error) => return Err(maker.failed(format!("docker cannot be run: {error}"))),
+            Ok(_) => return Err(failed("kind", "no Docker engine answers")),
+            Err(error) => return Err(failed("kind", format!("docker cannot be run: {error}"))),
         }
-        let name = format!("seatrial-{}", std::process::id());
-        let kubeconfig = folder.join(format!("{name}.kubeconfig"));
+        let name = super::name();
+        let kubeconfig = super::kubeconfig(folder);
         let shown = kubeconfig.to_string_lossy().into_owned();
-        let mut removal = vec![shown.as_str(), maker.program()];
-        removal.extend(maker.removal(&name));
+        let mut arguments = vec![shown.as_str(), "kind"];
+        arguments.extend(removal(&name));
         // From here on whatever there is of it goes again, also after a failure.
         let cluster = Self {
-            maker,
-            image: image.map(str::to_owned),
-            watcher: Watcher::start(REMOVAL, &removal),
+            watcher: Watcher::start(REMOVAL, &arguments),
             name,
             kubeconfig,
             run,
         };
-        match maker {
-            Maker::Kind => cluster.make_with_kind()?,
-            Maker::K3s => cluster.make_with_k3s()?,
+        let wait = format!("{}s", READY.as_secs());
+        let mut arguments = vec!["create", "cluster", "--name", &cluster.name, "--wait", &wait];
+        arguments.extend(["--kubeconfig", &shown]);
+        if let Some(image) = image {
+            arguments.extend(["--image", image]);
         }
+        cluster.kind(&arguments)?;
         Ok(cluster)
     }
 
@@ -162,10 +117,7 @@ impl<'a> MadeCluster<'a> {
     /// The address of this machine in the network of the cluster's container, if the engine tells it.
     #[must_use]
     pub fn host(&self) -> Option<String> {
-        let container = match self.maker {
-            Maker::Kind => format!("{}-control-plane", self.name),
-            Maker::K3s => self.name.clone(),
-        };
+        let container = format!("{}-control-plane", self.name);
         let format = "{{range .NetworkSettings.Networks}}{{.Gateway}} {{end}}";
         let output = (self.run)("docker", &["inspect", "--format", format, &container]).ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
@@ -173,63 +125,22 @@ impl<'a> MadeCluster<'a> {
         output.status.success().then(|| address.to_owned())
     }
 
-    fn tool(&self, arguments: &[&str]) -> Result<String, Error> {
-        let program = self.maker.program();
-        let output = (self.run)(program, arguments)
-            .map_err(|error| self.maker.failed(format!("{program} cannot be run: {error}")))?;
+    fn kind(&self, arguments: &[&str]) -> Result<(), Error> {
+        let output = (self.run)("kind", arguments)
+            .map_err(|error| failed("kind", format!("kind cannot be run: {error}")))?;
         if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(self
-            .maker
-            .failed(format!("{program} {}: {}", arguments.join(" "), said.trim())))
-    }
-
-    fn make_with_kind(&self) -> Result<(), Error> {
-        let wait = format!("{}s", READY.as_secs());
-        let kubeconfig = self.kubeconfig.to_string_lossy();
-        let mut arguments = vec!["create", "cluster", "--name", &self.name, "--wait", &wait];
-        arguments.extend(["--kubeconfig", &kubeconfig]);
-        if let Some(image) = &self.image {
-            arguments.extend(["--image", image]);
-        }
-        self.tool(&arguments)?;
-        Ok(())
-    }
-
-    fn make_with_k3s(&self) -> Result<(), Error> {
-        self.tool(&[
-            "run",
-            "--detach",
-            "--privileged",
-            "--name",
-            &self.name,
-            "--publish",
-            "127.0.0.1::6443",
-            self.image.as_deref().unwrap_or(K3S_IMAGE),
-            "server",
-            "--disable=traefik,metrics-server",
-        ])?;
-        let address = self.tool(&["port", &self.name, "6443/tcp"])?;
-        let address = address.lines().next().unwrap_or_default().trim().to_owned();
-        // The container waits for its own file, so that nothing here has to.
-        let wait = format!("until [ -s {K3S_KUBECONFIG} ]; do sleep 1; done; cat {K3S_KUBECONFIG}");
-        let seconds = READY.as_secs().to_string();
-        let text = self.tool(&["exec", &self.name, "timeout", &seconds, "sh", "-c", &wait])?;
-        std::fs::write(&self.kubeconfig, text.replace("127.0.0.1:6443", &address)).map_err(|source| {
-            Error::Write {
-                path: self.kubeconfig.clone(),
-                source,
-            }
-        })
+        let why = format!("kind {}: {}", arguments.join(" "), said.trim());
+        Err(failed("kind", why))
     }
 }
 
-impl Drop for MadeCluster<'_> {
+impl Drop for KindCluster<'_> {
     fn drop(&mut self) {
         // There is nobody to tell; what is left is a container whose name begins with seatrial-.
-        let _ended = (self.run)(self.maker.program(), &self.maker.removal(&self.name));
+        let _ended = (self.run)("kind", &removal(&self.name));
         drop(self.watcher.take());
         let _removed = std::fs::remove_file(&self.kubeconfig);
     }
@@ -255,52 +166,33 @@ mod tests {
     }
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("seatrial-made-{name}-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("seatrial-kind-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
     }
 
     #[rstest]
-    #[case(Maker::Kind, None, &["docker info", "kind create cluster", "kind delete cluster"])]
-    #[case(Maker::Kind, Some("node:1"), &["docker info", "kind create cluster", "kind delete cluster"])]
-    #[case(Maker::K3s, None, &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
-    #[case(Maker::K3s, Some("node:1"), &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
-    fn a_cluster_is_made_used_and_taken_away(
-        #[case] maker: Maker,
-        #[case] image: Option<&str>,
-        #[case] expected: &[&str],
-    ) {
-        let folder = folder(&format!("made-{maker:?}-{}", image.is_some()));
+    #[case(None, "--kubeconfig")]
+    #[case(Some("node:1"), "--image node:1")]
+    fn a_cluster_is_made_used_and_taken_away(#[case] image: Option<&str>, #[case] wanted: &str) {
+        let folder = folder(&format!("made-{}", image.is_some()));
         let asked = RefCell::new(Vec::new());
         let run = |program: &str, arguments: &[&str]| {
             asked
                 .borrow_mut()
                 .push(format!("{program} {}", arguments.join(" ")));
-            Ok(match arguments.first() {
-                Some(&"port") => output(0, "127.0.0.1:49321\n", ""),
-                Some(&"exec") => output(0, "server: https://127.0.0.1:6443\n", ""),
-                _ => output(0, "", ""),
-            })
+            Ok(output(0, "", ""))
         };
-        let cluster = MadeCluster::make(maker, image, &folder, &run).expect("a cluster");
-        if maker == Maker::K3s {
-            let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
-            assert_eq!(text, "server: https://127.0.0.1:49321\n");
-        }
+        let cluster = KindCluster::make(image, &folder, &run).expect("a cluster");
         let kubeconfig = cluster.kubeconfig().to_owned();
         drop(cluster);
         assert!(!kubeconfig.exists());
         let asked = asked.into_inner();
+        let expected = ["docker info", "kind create cluster", "kind delete cluster"];
         assert_eq!(asked.len(), expected.len(), "{asked:#?}");
         for (asked, expected) in std::iter::zip(&asked, expected) {
             assert!(asked.starts_with(expected), "{asked}");
         }
-        let wanted = match (maker, image) {
-            (Maker::Kind, None) => "--kubeconfig",
-            (Maker::Kind, Some(_)) => "--image node:1",
-            (Maker::K3s, None) => "rancher/k3s:",
-            (Maker::K3s, Some(_)) => "--publish 127.0.0.1::6443 node:1 server",
-        };
         assert!(asked[1].contains(wanted), "{}", asked[1]);
         std::fs::remove_dir_all(folder).expect("no folder");
     }
@@ -323,7 +215,7 @@ mod tests {
             }
             Ok(output(i32::from(first == failing), "", "no such image\n"))
         };
-        let error = MadeCluster::make(Maker::Kind, None, &folder, &run)
+        let error = KindCluster::make(None, &folder, &run)
             .err()
             .expect("an error")
             .to_string();
@@ -376,19 +268,19 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Maker::Kind, 0, "172.18.0.1 \n", Some("172.18.0.1"))]
-    #[case(Maker::K3s, 0, "172.17.0.1 172.19.0.1 \n", Some("172.17.0.1"))]
-    #[case(Maker::K3s, 0, " \n", None)]
-    #[case(Maker::K3s, 1, "172.17.0.1 \n", None)]
-    fn hosts(#[case] maker: Maker, #[case] code: i32, #[case] told: &str, #[case] expected: Option<&str>) {
-        let folder = folder(&format!("host-{maker:?}-{code}-{}", told.len()));
+    #[case(0, "172.18.0.1 \n", Some("172.18.0.1"))]
+    #[case(0, "172.17.0.1 172.19.0.1 \n", Some("172.17.0.1"))]
+    #[case(0, " \n", None)]
+    #[case(1, "172.17.0.1 \n", None)]
+    fn hosts(#[case] code: i32, #[case] told: &str, #[case] expected: Option<&str>) {
+        let folder = folder(&format!("host-{code}-{}", told.len()));
         let run = |_: &str, arguments: &[&str]| {
             Ok(match arguments.first() {
                 Some(&"inspect") => output(code, told, ""),
-                _ => output(0, "127.0.0.1:49321\n", ""),
+                _ => output(0, "", ""),
             })
         };
-        let cluster = MadeCluster::make(maker, None, &folder, &run).expect("a cluster");
+        let cluster = KindCluster::make(None, &folder, &run).expect("a cluster");
         assert_eq!(cluster.host().as_deref(), expected);
         drop(cluster);
         std::fs::remove_dir_all(folder).expect("no folder");

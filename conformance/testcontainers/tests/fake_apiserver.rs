@@ -1,7 +1,5 @@
 //! Starts the image of `fake-apiserver` with testcontainers for Rust, and talks to the cluster with kubectl.
 
-#![cfg(test)]
-
 use std::path::PathBuf;
 use std::process::Command;
 
