@@ -21,6 +21,12 @@ fn definitions() -> impl Iterator<Item = &'static Crd> {
     ALL.iter().flat_map(|workload| workload.crds)
 }
 
+/// A definition and its version in a message: an older installation has many of the definitions in older versions alone.
+fn shown(definition: &Crd) -> String {
+    let (version, _) = definition.resource();
+    format!("{version} of CustomResourceDefinition {}", definition.name())
+}
+
 /// Waits until the API server serves the definitions that no gate switches. Gives the names of the kinds that are left out, as OpenKruise
 /// leaves them out: the server has other kinds of their version, which an older installation brought. They count from the next start.
 pub(super) async fn wait_for_definitions(client: &Client) -> Vec<&'static str> {
@@ -65,7 +71,7 @@ async fn left_out(
     let waits = wanted.into_iter().map(async |(kind, definition)| {
         let is_served = wait_for_definition(client, definition, unknown).await;
         if !is_served {
-            tracing::warn!("CustomResourceDefinition {} is not there", definition.name());
+            tracing::warn!("{} is not served", shown(definition));
         }
         (!is_served).then_some(kind)
     });
@@ -88,7 +94,7 @@ async fn wait_for_definition(client: &Client, definition: &Crd, unknown: Unknown
             None => DEFINITION_RETRY,
         };
         if !std::mem::replace(&mut is_waiting, true) {
-            tracing::info!("waiting for CustomResourceDefinition {}", definition.name());
+            tracing::info!("waiting for {}", shown(definition));
         }
         tokio::time::sleep(delay).await;
     }
@@ -130,11 +136,7 @@ pub(super) async fn settle_gates(client: &Client, gates: &mut FeatureGates) {
             .filter(|gate| gates.is_on(gate))
             .collect::<Vec<_>>()
         {
-            tracing::warn!(
-                gate,
-                "off: CustomResourceDefinition {} is not there",
-                definition.name()
-            );
+            tracing::warn!(gate, "off: {} is not served", shown(definition));
             gates.turn_off(gate);
         }
     }
