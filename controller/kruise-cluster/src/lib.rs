@@ -41,7 +41,7 @@ mod images;
 mod webhooks;
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use client_kit::SharedNames;
@@ -52,7 +52,7 @@ use controller::process::install_daemon;
 use controller::webhook::Shared;
 use controller::workloads::Settings;
 use controller::{Manager, Options};
-use fake_apiserver::nodes::Containers;
+use fake_apiserver::nodes::{Containers, NodeSpec};
 use fake_apiserver::{Cluster, ClusterBuilder, ClusterError, Server};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -126,7 +126,7 @@ impl OpenKruise {
     }
 
     /// Whether each node has OpenKruise's daemon, which pulls images, restarts containers and probes them. It has unless said
-    /// otherwise. A node that joins after the start has none.
+    /// otherwise.
     pub fn daemons(mut self, run: bool) -> Self {
         self.daemons = run;
         self
@@ -202,18 +202,17 @@ impl OpenKruise {
         let manager = Manager::new((self.connect)(server), options);
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
-        if let Some(containers) = &containers {
-            let nodes: Api<Node> = Api::all(cluster.client());
-            let nodes = nodes.list(&ListParams::default()).await?;
-            let names: Vec<String> = nodes.iter().map(kube::ResourceExt::name_any).collect();
-            let client = cluster.client_as(&install_daemon::user(NAMESPACE));
-            let place = (&client, &cluster.clock());
-            daemons::start(&mut tasks, place, (containers, cluster.images()), &gates, &names);
-        }
-        Ok(KruiseCluster {
+        let kruise = KruiseCluster {
             cluster,
-            _tasks: tasks,
-        })
+            containers,
+            gates,
+            tasks: Mutex::new(tasks),
+        };
+        let nodes: Api<Node> = Api::all(kruise.client());
+        let nodes = nodes.list(&ListParams::default()).await?;
+        let names: Vec<String> = nodes.iter().map(kube::ResourceExt::name_any).collect();
+        kruise.start_daemons(&names);
+        Ok(kruise)
     }
 }
 
@@ -222,8 +221,36 @@ impl OpenKruise {
 /// Dropping it stops everything that runs in it.
 pub struct KruiseCluster {
     cluster: Cluster,
+    /// The nodes' containers, if daemons look at them.
+    containers: Option<Containers>,
+    gates: FeatureGates,
     /// Aborts manager and daemons when dropped.
-    _tasks: JoinSet<()>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl KruiseCluster {
+    /// Lets a node join, with a daemon as the others have one.
+    ///
+    /// # Errors
+    /// If there is a simulated node of this name already.
+    pub fn add_node(&self, node: NodeSpec) -> Result<(), ClusterError> {
+        let name = node.name.clone();
+        self.cluster.add_node(node)?;
+        self.start_daemons(&[name]);
+        Ok(())
+    }
+
+    /// Starts daemons on the nodes of these names, if nodes have some.
+    fn start_daemons(&self, nodes: &[String]) {
+        let Some(containers) = &self.containers else {
+            return;
+        };
+        let client = self.cluster.client_as(&install_daemon::user(NAMESPACE));
+        let place = (&client, &self.cluster.clock());
+        let images = self.cluster.images();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        daemons::start(&mut tasks, place, (containers, images), &self.gates, nodes);
+    }
 }
 
 impl Deref for KruiseCluster {

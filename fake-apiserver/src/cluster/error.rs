@@ -23,6 +23,12 @@ pub enum ClusterError {
         /// The names of those that there are.
         known: String,
     },
+    /// There is a node of this name already.
+    #[error("add the node \"{name}\": there is one already")]
+    NodeExists {
+        /// Its name.
+        name: String,
+    },
     /// The Lease of a node that is to be disconnected could not be written.
     #[error("write the lease of node \"{name}\": {source}")]
     Lease {

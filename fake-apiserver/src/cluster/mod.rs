@@ -8,9 +8,9 @@ mod flow_schemas;
 mod front_proxy;
 mod registrations;
 mod selection;
+mod simulated_nodes;
 mod trace;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +21,11 @@ use tokio::task::JoinSet;
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
 use network::Network;
-use nodes::{ImageRegistry, Switch, renew_lease};
+use nodes::{ImageRegistry, NodeSpec, Switch, renew_lease};
 pub use selection::{ControllerSet, UnknownController};
 use server::Server;
 use server::faults::Faults;
+use simulated_nodes::SimulatedNodes;
 use store::Journal;
 pub use trace::Trace;
 
@@ -65,9 +66,7 @@ pub struct Cluster {
     images: ImageRegistry,
     network: Network,
     trace: Option<Arc<Trace>>,
-    /// The connections of the nodes, by name.
-    switches: BTreeMap<String, Switch>,
-    heartbeat: Option<Duration>,
+    nodes: Box<SimulatedNodes>,
     journal: Option<Arc<Journal>>,
     agenda: Agenda,
     /// Aborts its tasks when dropped.
@@ -186,6 +185,41 @@ impl Cluster {
         self.trace.as_deref()
     }
 
+    /// Lets a node join: it registers itself, and gets pods.
+    ///
+    /// A machine that goes for good is [cut off](Self::disconnect_node), and a client deletes its Node.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use fake_apiserver::Cluster;
+    /// # use fake_apiserver::nodes::NodeSpec;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube::api::{Api, PostParams};
+    /// # use serde_json::json;
+    /// # use std::time::Duration;
+    /// let cluster = Cluster::builder().nodes(1).start().await?;
+    /// let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    /// let large = serde_json::from_value(json!({"metadata": {"name": "large"}, "spec": {"containers": [
+    ///     {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "12"}}}]}}))?;
+    /// pods.create(&PostParams::default(), &large).await?;
+    /// let node = async || Ok::<_, kube::Error>(pods.get("large").await?.spec.and_then(|spec| spec.node_name));
+    /// cluster.run_for(Duration::from_secs(10)).await;
+    /// assert_eq!(node().await?, None); // the node has eight cores
+    /// cluster.add_node(NodeSpec { cpu: 16, ..NodeSpec::numbered(2) })?;
+    /// cluster.run_for(Duration::from_secs(10)).await;
+    /// assert_eq!(node().await?.as_deref(), Some("node2"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If there is a simulated node of this name already.
+    pub fn add_node(&self, node: NodeSpec) -> Result<(), ClusterError> {
+        let joined = self.nodes.join(vec![node]);
+        joined.map_err(|name| ClusterError::NodeExists { name })
+    }
+
     /// Cuts a node off: its kubelet hears nothing and its requests wait, while its containers go on. After fifty seconds
     /// the node controller takes the node for lost, and 300 s after that it evicts the pods that tolerate it no longer.
     ///
@@ -223,7 +257,7 @@ impl Cluster {
 
     async fn disconnected(&self, name: &str) -> Result<(), ClusterError> {
         let switch = self.switch(name)?;
-        if self.heartbeat.is_none() {
+        if !self.nodes.have_heartbeats() {
             // The last heartbeat of a node whose heartbeats are not played.
             let renewed = renew_lease(&self.client(), name, self.clock.now()).await;
             renewed.map_err(|source| ClusterError::Lease {
@@ -244,10 +278,10 @@ impl Cluster {
         Ok(())
     }
 
-    fn switch(&self, name: &str) -> Result<&Switch, ClusterError> {
-        self.switches.get(name).ok_or_else(|| ClusterError::UnknownNode {
+    fn switch(&self, name: &str) -> Result<Switch, ClusterError> {
+        self.nodes.switch(name).ok_or_else(|| ClusterError::UnknownNode {
             name: name.to_owned(),
-            known: self.switches.keys().cloned().collect::<Vec<_>>().join(", "),
+            known: self.nodes.names().join(", "),
         })
     }
 

@@ -30,6 +30,7 @@ mod faults;
 mod full_disk;
 mod garbage;
 mod image_programs;
+mod joining;
 mod leaving_rows;
 mod lives;
 mod lives_rows;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use controller::gates::FeatureGates;
 use fake_apiserver::Cluster;
+use fake_apiserver::nodes::NodeSpec;
 use kruise_api::v1beta1::NodeImage;
 use kruise_cluster::{KruiseCluster, OpenKruise, controller};
 use kube::api::{ListParams, PostParams};
@@ -29,8 +30,7 @@ fn job() -> kruise_api::v1beta1::ImagePullJob {
 }
 
 /// The nodes on which a job's image has been pulled.
-async fn pulled(kruise: OpenKruise) -> usize {
-    let cluster = start(kruise).await;
+async fn pulled(cluster: &KruiseCluster) -> usize {
     cluster.run_for(Duration::from_secs(60)).await;
     let jobs = Api::default_namespaced(cluster.client());
     jobs.create(&PostParams::default(), &job()).await.expect("a job");
@@ -53,8 +53,19 @@ async fn pulled(kruise: OpenKruise) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn each_node_has_a_daemon_unless_said_otherwise() {
-    assert_eq!(pulled(with_gates(PULL_JOBS)).await, 2);
-    assert_eq!(pulled(with_gates(PULL_JOBS).daemons(false)).await, 0);
+    assert_eq!(pulled(&start(with_gates(PULL_JOBS)).await).await, 2);
+    assert_eq!(
+        pulled(&start(with_gates(PULL_JOBS).daemons(false)).await).await,
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_joins_later_has_a_daemon_too() {
+    let cluster = start(with_gates(PULL_JOBS)).await;
+    cluster.run_for(Duration::from_secs(60)).await;
+    cluster.add_node(NodeSpec::numbered(3)).expect("a third node");
+    assert_eq!(pulled(&cluster).await, 3);
 }
 
 #[tokio::test(start_paused = true)]

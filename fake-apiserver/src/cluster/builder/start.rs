@@ -1,6 +1,5 @@
 //! The start of a cluster: its server, then the clients that make it a cluster.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{Agenda, SeededNames, SharedClock, SharedNames, TokioClock};
@@ -8,7 +7,7 @@ use controllers::{
     ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController,
 };
 use network::Network;
-use nodes::{Disks, Kubelet, PodTimings, Scheduler, ServiceProxy, Switch};
+use nodes::{Disks, PodTimings};
 use pki::Authority;
 use server::{Component, Server};
 use store::{Journal, Store};
@@ -19,6 +18,7 @@ use crate::cluster::bootstrap::{bootstrap, default_storage_class, define_custom_
 use crate::cluster::error::ClusterError;
 use crate::cluster::flow_control::maintain;
 use crate::cluster::flow_schemas;
+use crate::cluster::simulated_nodes::{Common, SimulatedNodes};
 use crate::cluster::{Cluster, ControllerSet, Trace, front_proxy, registrations};
 use crate::metrics_api;
 
@@ -46,7 +46,7 @@ impl ClusterBuilder {
         self.fill(&starting).await?;
         self.start_server_tasks(&mut starting);
         self.start_controllers(&mut starting);
-        let switches = self.start_nodes(&mut starting);
+        let nodes = self.start_nodes(&starting)?;
         let cluster = Cluster {
             server: starting.server,
             clock: starting.clock,
@@ -55,8 +55,7 @@ impl ClusterBuilder {
             images: self.images,
             network: starting.network,
             trace,
-            switches,
-            heartbeat: self.heartbeat,
+            nodes: Box::new(nodes),
             journal: starting.journal,
             agenda: starting.agenda,
             _tasks: starting.tasks,
@@ -175,57 +174,29 @@ impl ClusterBuilder {
         tasks.spawn(controllers.run());
     }
 
-    /// Starts the nodes, and what runs where there are some. Gives the switches of their connections.
-    fn start_nodes(&mut self, starting: &mut Starting) -> BTreeMap<String, Switch> {
-        let nodes = std::mem::take(&mut self.nodes);
-        let (server, network) = (&starting.server, &starting.network);
-        if !nodes.is_empty() {
-            server.report_running(Component::Scheduler);
-            let scheduler = Scheduler::new(
-                server.objects_named("kube-scheduler"),
-                Arc::clone(&starting.clock),
-            );
-            let placements = std::mem::take(&mut self.placements);
-            let proxy = ServiceProxy::new(server.client_named("kube-proxy"), network);
-            starting.tasks.spawn(proxy.run());
-            starting.tasks.spawn(scheduler.with_placements(placements).run());
-        }
-        let pod_timings = Arc::new(PodTimings::new(std::mem::take(&mut self.pod_timings)));
-        let disks = Disks::default();
-        let mut switches = BTreeMap::new();
-        for node in nodes {
-            let switch = Switch::default();
-            let name = node.name.clone();
-            let mut kubelet = Kubelet::new(
-                switch.client(server.named("kubelet")),
-                node,
-                Arc::clone(&starting.clock),
-                self.seed,
-                self.images.clone(),
-                self.timing.clone(),
-            )
-            .with_switch(&switch)
-            .with_disks(disks.clone())
-            .with_network(network)
-            .with_pod_timings(Arc::clone(&pod_timings))
-            .with_containers(self.containers.clone())
-            .with_outside(self.outside.clone())
-            .with_programs(self.programs.clone())
-            .with_jumps(server.jumps());
-            if self.agenda {
-                kubelet = kubelet.with_agenda(&starting.agenda);
-            }
-            if let Some(period) = self.heartbeat {
-                kubelet = kubelet.with_heartbeat(period);
-            }
-            server.connect_node(&name, kubelet.access());
-            switches.insert(name, switch);
-            starting.tasks.spawn(async move {
-                if let Err(error) = kubelet.run().await {
-                    tracing::warn!(%error, "run a node");
-                }
-            });
-        }
-        switches
+    /// Starts the nodes, and what runs where there are some.
+    ///
+    /// # Errors
+    /// If two have the same name.
+    fn start_nodes(&mut self, starting: &Starting) -> Result<SimulatedNodes, ClusterError> {
+        let nodes = SimulatedNodes::new(Common {
+            server: starting.server.clone(),
+            clock: Arc::clone(&starting.clock),
+            seed: self.seed,
+            network: starting.network.clone(),
+            images: self.images.clone(),
+            timing: self.timing.clone(),
+            pod_timings: Arc::new(PodTimings::new(std::mem::take(&mut self.pod_timings))),
+            disks: Disks::default(),
+            containers: self.containers.clone(),
+            outside: self.outside.clone(),
+            programs: self.programs.clone(),
+            heartbeat: self.heartbeat,
+            agenda: self.agenda.then(|| starting.agenda.clone()),
+            placements: std::mem::take(&mut self.placements),
+        });
+        let joined = nodes.join(std::mem::take(&mut self.nodes));
+        joined.map_err(|name| ClusterError::NodeExists { name })?;
+        Ok(nodes)
     }
 }
