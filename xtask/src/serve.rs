@@ -1,6 +1,6 @@
 //! `cargo xtask serve`: `fake-apiserver serve` with OpenKruise in the cluster.
 //!
-//! The manager runs as `kruise-manager --install` does: its webhooks listen on a port of this machine. The daemons reach the
+//! The manager runs as `kruise-manager` does: its webhooks listen on a port of this machine. The daemons reach the
 //! simulated nodes' containers in this process.
 
 use std::net::TcpListener;
@@ -12,6 +12,7 @@ use controller::Options;
 use controller::process::flags::Flags;
 use controller::process::gates::FeatureGates;
 use controller::process::run::{Environment, run_with};
+use controller::process::{install, install_daemon};
 use fake_apiserver::cli::{Beside, Failure, Serve, Served};
 use futures::future::BoxFuture;
 use kruise_cluster::start_daemons;
@@ -21,6 +22,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use miette::{IntoDiagnostic as _, WrapErr as _, miette};
 use tokio::task::JoinSet;
 
+/// The manager's user agent.
+const MANAGER: &str = "kruise-manager";
 /// How long the manager may take until its webhooks answer.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// How long between two looks.
@@ -56,9 +59,12 @@ impl Beside for Kruise {
             let client = served.cluster.client();
             let port = free_port()?;
             let environment = Environment::read(|name| (name == "WEBHOOK_PORT").then(|| port.to_string()))?;
+            let namespace = environment.namespace.clone();
+            let secrets = environment.secrets_namespace.clone();
+            install::install(&client, (&namespace, &secrets), &gates).await?;
+            install_daemon::install(&client, &namespace, &secrets).await?;
             let flags = Flags::parse(
                 [
-                    "--install",
                     "--metrics-addr=0",
                     "--health-probe-addr=0",
                     // The nodes are there to stay: jobs that pull images find them at once.
@@ -68,19 +74,22 @@ impl Beside for Kruise {
                 ]
                 .map(str::to_owned),
             )?;
-            let (of_manager, manager_flags) = (client.clone(), flags);
+            // Manager and daemons have the rights of their roles alone, as in a cluster on which a chart installs them.
+            let manager = served.cluster.server().named(MANAGER);
+            let manager = manager.acting_as(&install::user(&namespace)).client();
             let (ends, ended) = tokio::sync::oneshot::channel();
             tasks.spawn(async move {
                 let options = Options::default();
                 let never = std::future::pending::<()>();
-                if let Err(error) = run_with(of_manager, &manager_flags, &environment, options, never).await
+                if let Err(error) = run_with(manager, &flags, &environment, options, never).await
                     && let Err(error) = ends.send(error)
                 {
                     // The cluster is served already, and goes on.
                     eprintln!("error: kruise-manager ended: {error}");
                 }
             });
-            let place = (&client, &served.cluster.clock());
+            let daemon = served.cluster.client_as(&install_daemon::user(&namespace));
+            let place = (&daemon, &served.cluster.clock());
             let node = (served.containers, served.images);
             start_daemons(tasks, place, node, &gates, served.nodes);
             tokio::select! {

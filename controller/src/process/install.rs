@@ -261,6 +261,11 @@ pub async fn install(
 ) -> Result<(), ProcessError> {
     let mut objects = objects(namespace, gates);
     objects.push(secrets_namespace(secrets));
+    apply(client, objects).await
+}
+
+/// Applies objects in their order.
+pub(super) async fn apply(client: &Client, objects: Vec<Value>) -> Result<(), ProcessError> {
     for mut object in objects {
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);

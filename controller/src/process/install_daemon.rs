@@ -1,10 +1,11 @@
 //! The objects that install the daemon, with OpenKruise's names: its account and rights, and the DaemonSet.
 
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::ProcessError;
 use super::gates::FeatureGates;
-use super::install::{role_rules, secrets_namespace};
+use super::install::{self, role_rules, secrets_namespace};
 use crate::workloads::{READ, Right, STATUS};
 
 /// The daemon's service account, and its DaemonSet.
@@ -57,6 +58,14 @@ pub fn objects(namespace: &str, secrets: &str) -> Vec<Value> {
         json!({"apiVersion": version, "kind": "RoleBinding", "metadata": {"name": BINDING, "namespace": secrets},
             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ROLE}, "subjects": subjects}),
     ]
+}
+
+/// Applies what a daemon in `namespace` needs before it starts; `secrets` is where it finds Secrets.
+///
+/// # Errors
+/// If the server refuses one.
+pub async fn install(client: &Client, namespace: &str, secrets: &str) -> Result<(), ProcessError> {
+    install::apply(client, objects(namespace, secrets)).await
 }
 
 /// Everything, with a DaemonSet of `image` whose daemons have `feature_gates`, as the flag takes them.
