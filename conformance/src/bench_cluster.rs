@@ -123,7 +123,7 @@ pub(crate) fn resident() -> Option<u64> {
     Some(kib * 1024)
 }
 
-fn defect(what: &str, why: impl ToString) -> Error {
+pub(crate) fn defect(what: &str, why: impl ToString) -> Error {
     Error::Backend {
         what: what.to_owned(),
         why: why.to_string(),
@@ -178,7 +178,7 @@ async fn measure(nodes: u32, pods: u32, maker: Maker) -> Result<Figures, Error> 
 
 impl Maker {
     /// Asks for the pods. There are as many when this is over, whether they run or not.
-    async fn create(self, client: &Client, pods: u32) -> Result<(), Error> {
+    pub(crate) async fn create(self, client: &Client, pods: u32) -> Result<(), Error> {
         match self {
             Maker::Client => {
                 let requests = Request::new(Pod::url_path(&(), Some("default")));
@@ -274,7 +274,7 @@ where
 }
 
 /// Waits until no pod is selected any more.
-async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
+pub(crate) async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
     let one = ListParams::default().fields(selector).limit(1);
     until_nothing_is_left(async || {
         let left = api.list_metadata(&one).await;

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod bench_api;
 pub mod bench_cluster;
 pub mod bench_manager;
+pub mod bench_network;
 pub mod error;
 pub mod files;
 mod glob;

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use clap::{Args, Subcommand, ValueEnum};
 use conformance::bench_cluster::{self, Maker};
 use conformance::bench_manager::{LOADS, Load, ManagerProgram};
-use conformance::{bench, bench_api, bench_manager};
+use conformance::{bench, bench_api, bench_manager, bench_network};
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
 /// Measures.
@@ -33,6 +33,12 @@ enum What {
         /// The maker of the pods.
         #[arg(long, value_enum, default_value_t)]
         by: By,
+    },
+    /// The network in process: memory of pods that serve HTTP, and requests a second between two of them.
+    Network {
+        /// How many pods.
+        #[arg(long, value_delimiter = ',', default_values_t = [1_000])]
+        pods: Vec<u32>,
     },
     /// OpenKruise's manager: passes a second, an update in place in real time, memory for each pod.
     Manager {
@@ -186,6 +192,9 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
             bench_cluster::run(&sizes, by.into(), &mut out, &|seed, job| {
                 seeded_entropy::simulate(seed, job)
             })?;
+        }
+        Some(What::Network { pods }) => {
+            bench_network::run(&pods, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
         }
         Some(What::Manager {
             pods,
