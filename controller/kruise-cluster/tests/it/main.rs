@@ -1,4 +1,5 @@
 //! Tests of OpenKruise on a cluster in a test.
 
 mod examples;
+mod probes;
 mod start;

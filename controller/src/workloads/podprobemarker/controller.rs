@@ -65,7 +65,7 @@ impl Reconciler for Controller {
         };
         let observed = self.observe(marker);
         let plan = plan(&observed);
-        self.act(&observed.marker, plan).await?;
+        self.act(&observed, plan).await?;
         Ok(Next::Event)
     }
 }
@@ -95,7 +95,11 @@ impl Controller {
     }
 
     /// Carries out the plan. The finalizer comes before the first probe and goes after the last one.
-    async fn act(&self, marker: &PodProbeMarker, plan: Plan) -> Result<(), ActError> {
+    ///
+    /// A node's probes are written over the version from which they were planned: another marker may have written them meanwhile, and the
+    /// newest version would bring back the probes that it took away.
+    async fn act(&self, observed: &Observed, plan: Plan) -> Result<(), ActError> {
+        let marker = &observed.marker;
         let api: Api<PodProbeMarker> =
             Api::namespaced(self.client.clone(), &marker.namespace().unwrap_or_default());
         if plan.finalizer == Some(true) {
@@ -105,13 +109,13 @@ impl Controller {
             self.mark(marker, mark).await?;
         }
         for (node, spec) in plan.nodes {
-            let Some(known) = self.probes.get(&ObjectKey::new("", &node)) else {
+            let Some(known) = observed.probes.iter().find(|known| known.name_any() == node) else {
                 continue;
             };
             let api: Api<NodePodProbe> = Api::all(self.client.clone());
             let next = NodePodProbe {
                 spec,
-                ..NodePodProbe::clone(&known)
+                ..NodePodProbe::clone(known)
             };
             let replaced = api.replace(&node, &PostParams::default(), &next).await;
             unless_gone(replaced.map(drop))?;
