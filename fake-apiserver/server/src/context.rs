@@ -127,7 +127,8 @@ impl Answer {
 /// A list, or a page of one.
 #[derive(Debug)]
 pub(crate) struct Page {
-    pub revision: Revision,
+    /// None if its objects are not stored.
+    pub revision: Option<Revision>,
     pub items: Vec<Arc<Stored>>,
     pub continue_token: String,
     pub remaining: Option<usize>,

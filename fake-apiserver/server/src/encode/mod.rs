@@ -10,7 +10,7 @@ use bytes::Bytes;
 use client_kit::SharedClock;
 use machinery::protobuf;
 use shared_json::{Value, go_escape, json, to_go_string};
-use store::{Revision, Stored, watch_frame};
+use store::{Stored, watch_frame};
 
 use crate::context::{Context, Page, Shown};
 use crate::conversion;
@@ -156,10 +156,9 @@ impl Encoder {
 
     /// A list, in parts: where its objects are shown as they are, these are in memory already.
     pub(crate) fn list(&self, page: &Page) -> Vec<Bytes> {
-        // What is not stored has no revision.
         let mut metadata = match page.revision {
-            Revision(0) => json!({}),
-            revision => json!({"resourceVersion": revision.to_string()}),
+            None => json!({}),
+            Some(revision) => json!({"resourceVersion": revision.to_string()}),
         };
         // The list of a custom resource is no Go struct, and says where it continues even if it does not.
         let always = self.resource.is_custom() && self.accepted.view == View::Whole;

@@ -464,7 +464,7 @@ async fn act(
             let page = delete::delete_collection(context, &options).await?;
             conversion::ready(context.state(), &context.resource, &page.items).await?;
             let page = Page {
-                revision: context.state().store.revision(),
+                revision: Some(context.state().store.revision()),
                 ..page
             };
             return Ok(list_response(context, &page));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use machinery::status::ApiError;
 use shared_json::{Value, json};
-use store::{ObjectKey, Revision, Stored};
+use store::{ObjectKey, Stored};
 
 use super::read::Selection;
 use crate::components::Component;
@@ -52,7 +52,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         .map(|(name, object)| Arc::new(Stored::unkept(ObjectKey::new("", name), object)))
         .collect();
     Ok(Page {
-        revision: Revision(0),
+        revision: None,
         items,
         continue_token: String::new(),
         remaining: None,

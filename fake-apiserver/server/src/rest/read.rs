@@ -245,7 +245,7 @@ pub(crate) async fn list(context: &Context) -> Result<Page, ApiError> {
         selection.ready(context.state(), &items).await?;
         items.retain(|stored| selection.selects(stored));
         return Ok(Page {
-            revision: snapshot.revision,
+            revision: Some(snapshot.revision),
             items,
             continue_token: String::new(),
             remaining: None,
@@ -262,7 +262,7 @@ pub(crate) async fn list(context: &Context) -> Result<Page, ApiError> {
         Box::new(items)
     };
     let mut page = Page {
-        revision,
+        revision: Some(revision),
         items: Vec::new(),
         continue_token: String::new(),
         remaining: None,
