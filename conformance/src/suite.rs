@@ -12,7 +12,7 @@ use shared_json::Value;
 
 use crate::action::Kubectl;
 use crate::backend::{
-    Backend, FakeCluster, FakeOptions, MadeCluster, ManagerChoice, ManagerTweak, RealCluster,
+    Backend, FakeCluster, FakeOptions, LocalCluster, ManagerChoice, ManagerTweak, RealCluster,
 };
 use crate::error::Error;
 use crate::glob::matches_glob;
@@ -169,8 +169,8 @@ pub fn run(
     let (scenarios, recordings) = read(options)?;
     // It goes at the end of the run, however that ends.
     let made = match &options.backend {
-        BackendChoice::Kind(image) => Some(MadeCluster::kind(image.as_deref())?),
-        BackendChoice::K3s(image) => Some(MadeCluster::k3s(image.as_deref())?),
+        BackendChoice::Kind(image) => Some(LocalCluster::kind(image.as_deref())?),
+        BackendChoice::K3s(image) => Some(LocalCluster::k3s(image.as_deref())?),
         BackendChoice::Fake | BackendChoice::Kubeconfig(_) => None,
     };
     let on_made = made.as_ref().map(|made| SuiteOptions {

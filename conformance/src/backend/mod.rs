@@ -3,7 +3,7 @@
 mod collector;
 mod fake;
 mod kubeconfig;
-mod made;
+mod local_cluster;
 mod paced;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kube::Client;
 pub use collector::Collector;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
-pub use made::MadeCluster;
+pub use local_cluster::LocalCluster;
 
 use crate::history::Change;
 

@@ -185,7 +185,8 @@ impl Cluster {
         self.trace.as_deref()
     }
 
-    /// Lets a node join: it registers itself, and gets pods.
+    /// Lets a node join: it registers itself, and gets pods. Its addresses should be its own, as those of
+    /// [`NodeSpec::numbered`] are for each number.
     ///
     /// A machine that goes for good is [cut off](Self::disconnect_node), and a client deletes its Node.
     ///

@@ -4,25 +4,21 @@ mod k3s;
 mod kind;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use k3s::K3sCluster;
 use kind::{KindCluster, run_program};
 
 use crate::error::Error;
 
-/// How long a cluster may take to answer.
-const READY: Duration = Duration::from_secs(120);
-
 /// A cluster that goes when this is dropped, or when this process ends in another way.
-pub enum MadeCluster {
+pub enum LocalCluster {
     /// Made by the program `kind`, which needs Docker.
     Kind(KindCluster<'static>),
     /// k3s in a container.
     K3s(K3sCluster),
 }
 
-impl MadeCluster {
+impl LocalCluster {
     /// Makes a cluster with kind; its node has this image, or kind's own.
     ///
     /// # Errors

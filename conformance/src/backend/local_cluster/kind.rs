@@ -5,9 +5,13 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
-use super::{READY, failed};
+use super::failed;
 use crate::error::Error;
+
+/// How long a cluster may take to answer.
+const READY: Duration = Duration::from_secs(120);
 
 /// Takes a cluster away, and its kubeconfig, the first argument: more than once, since the engine may still be about to make a container
 /// for a tool that has been ended.

@@ -49,7 +49,8 @@ impl K3sCluster {
             Ok(_) => return Err(failed("k3s", format!("{PACKAGE} cannot be built"))),
             Err(error) => return Err(failed("k3s", format!("cargo cannot be run: {error}"))),
         }
-        let program = Path::new(TARGET).join("debug/k3s");
+        let program = format!("debug/k3s{}", std::env::consts::EXE_SUFFIX);
+        let program = Path::new(TARGET).join(program);
         Self::start(Command::new(program), image, folder)
     }
 
