@@ -72,6 +72,12 @@ impl Rule {
         }
     }
 
+    /// Whether the webhook answers at a path: at its own, and at the one that an older installation has, with the version of the kind in it.
+    #[must_use]
+    pub fn is_at(&self, path: &str) -> bool {
+        path == self.path || path.replacen("-v1alpha1-", "-", 1) == self.path
+    }
+
     /// The label that an object must have for the webhook to be asked: those about deletions alone protect objects that have it.
     #[must_use]
     pub fn label(&self) -> Option<&'static str> {

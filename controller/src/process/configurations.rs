@@ -73,12 +73,11 @@ fn configured(configuration: &Value, ca_pem: &str, reach: &Reach) -> Value {
         let list = configuration.get("webhooks").and_then(Value::as_array);
         list.cloned().unwrap_or_default()
     });
-    let served: Vec<&str> = rules().map(|rule| rule.path).collect();
     let bundle = STANDARD.encode(ca_pem);
     let mut webhooks = Vec::new();
     for webhook in &template {
         let path = path_of(webhook);
-        if !served.contains(&path.as_str()) {
+        if !rules().any(|rule| rule.is_at(&path)) {
             continue;
         }
         let mut webhook = webhook.clone();

@@ -40,6 +40,7 @@ fn installed() -> Value {
     json!({"metadata": {"name": "c"}, "webhooks": [
         webhook("mcloneset.kb.io", "/mutate-apps-kruise-io-v1alpha1-cloneset"),
         webhook("msidecarset.kb.io", "/mutate-apps-kruise-io-v1alpha1-sidecarset"),
+        webhook("mworkloadspread.kb.io", "/mutate-apps-kruise-io-v1alpha1-workloadspread"),
     ]})
 }
 
@@ -50,7 +51,14 @@ fn serves_what_it_can_and_keeps_the_rest_for_later() {
         name: "kruise-webhook-service".to_owned(),
     };
     let done = configured(&installed(), "pem", &service);
-    assert_eq!(done["webhooks"].as_array().unwrap().len(), 1);
+    let names: Vec<_> = done["webhooks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|webhook| &webhook["name"])
+        .collect();
+    // The path of the second is that of an installation before 1.9.
+    assert_eq!(names, ["mcloneset.kb.io", "msidecarset.kb.io"]);
     assert_eq!(
         done["webhooks"][0]["clientConfig"],
         json!({"caBundle": "cGVt", "service": {"namespace": "kruise-system", "name": "kruise-webhook-service",

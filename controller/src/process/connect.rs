@@ -9,13 +9,15 @@ use tower::limit::ConcurrencyLimitLayer;
 use tower::{ServiceBuilder, service_fn};
 
 use super::ProcessError;
+use super::older_versions::in_known_versions;
 
 /// How many requests of the controllers wait for an answer at once. Each has a connection of its own, which takes 90 KB: a set that
 /// makes 500 pods at once would open 500. Watches do not count.
 const REQUESTS_MAX: usize = 64;
 
 /// A client of the cluster that the kubeconfig at a path names; without a path, of the one that the surroundings name: the usual
-/// kubeconfig, or a pod's service account. Requests carry `user_agent`.
+/// kubeconfig, or a pod's service account. Requests carry `user_agent`. Kinds that the cluster serves in older versions alone are brought to
+/// those that the controllers know.
 ///
 /// # Errors
 /// If there is no cluster to speak to. Nothing is asked of the cluster yet.
@@ -33,7 +35,7 @@ pub async fn connect(kubeconfig: &str, user_agent: &'static str) -> Result<Clien
     let agent = (USER_AGENT, HeaderValue::from_static(user_agent));
     config.headers.push(agent);
     let builder = ClientBuilder::try_from(config).map_err(|error| failed(&error))?;
-    Ok(builder.build())
+    Ok(in_known_versions(builder.build()))
 }
 
 /// A client of the same cluster for the controllers: few of its requests are sent at once, the others wait in the order in which

@@ -4,8 +4,8 @@
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `definitions` asks which kinds are served, `install` and `install_daemon` know the manifests, `logs`
 //! writes the log, and `run` puts all that together. Names, ports, flags and files are those of OpenKruise's own manager, so that
-//! its chart runs this one. `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster) and
-//! `stop` (signals). `uninstall` checks that no workload is left, `version` has the versions of a program.
+//! its chart runs this one. `kruise-daemon` shares `flags`, `logs` and `endpoints` with it, and `connect` (the way to the cluster),
+//! `older_versions` (kinds that an older installation defined) and `stop` (signals). `uninstall` checks that no workload is left, `version` has the versions of a program.
 //!
 //! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
 //! configurations' selectors, or is repeated until it works.
@@ -21,6 +21,7 @@ pub mod flags;
 pub mod install;
 pub mod install_daemon;
 pub mod logs;
+mod older_versions;
 pub mod run;
 pub mod secret;
 pub mod stop;

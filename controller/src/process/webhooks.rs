@@ -92,7 +92,7 @@ async fn answer(request: Request<Incoming>, surroundings: &Surroundings) -> Resp
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok");
     }
-    if path != CONVERT_PATH && !rules().any(|rule| rule.path == path) {
+    if path != CONVERT_PATH && !rules().any(|rule| rule.is_at(&path)) {
         return plain(StatusCode::NOT_FOUND, "404 page not found\n");
     }
     if request.method() != Method::POST {

@@ -21,7 +21,7 @@ pub fn convert(review: &Value) -> Value {
     let converted: Result<Vec<Value>, String> = objects
         .into_iter()
         .flatten()
-        .map(|object| one(object, wanted))
+        .map(|object| to_version(object, wanted))
         .collect();
     let (objects, result) = match converted {
         Ok(objects) => (objects, json!({ "status": "Success" })),
@@ -35,7 +35,8 @@ pub fn convert(review: &Value) -> Value {
     })
 }
 
-fn one(object: &Value, wanted: &str) -> Result<Value, String> {
+/// An object of one of the kinds in another version of it, such as `apps.kruise.io/v1beta1`; a text says why it has no such form.
+pub(crate) fn to_version(object: &Value, wanted: &str) -> Result<Value, String> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (from, kind) = (text("apiVersion"), text("kind"));
     let group = from.split('/').next().unwrap_or_default();

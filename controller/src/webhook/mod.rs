@@ -9,7 +9,7 @@ mod review;
 
 pub use crate::kit::admission::{Rule, Surroundings, WebhookKind};
 pub use crate::kit::{Shared, WebhookCaches};
-pub(crate) use convert::conversion;
 pub use convert::{CONVERT_PATH, convert};
+pub(crate) use convert::{conversion, to_version};
 pub use pod_rules::{FieldError, FieldErrorKind};
 pub use review::{review, rules};

@@ -64,7 +64,7 @@ async fn decide(path: &str, request: &Value, surroundings: &Surroundings) -> Res
         old: object("oldObject"),
         surroundings,
     };
-    match webhooks().find(|webhook| webhook.rule.path == path) {
+    match webhooks().find(|webhook| webhook.rule.is_at(path)) {
         Some(webhook) => (webhook.answer)(&request).await,
         None => Err(Refusal::new(404, format!("there is no webhook at {path}"))),
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use client_kit::EventRecorder;
 use kube::Client;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Options;
@@ -193,13 +194,13 @@ impl Crd {
     /// The group and version that are stored (`apps.kruise.io/v1alpha1`), and the kind.
     #[must_use]
     pub fn kind(&self) -> (String, String) {
-        self.stored("/spec/names/kind")
+        self.stored(|names| names.kind)
     }
 
     /// The group and version that are stored, and the plural.
     #[must_use]
     pub fn resource(&self) -> (String, String) {
-        self.stored("/spec/names/plural")
+        self.stored(|names| names.plural)
     }
 
     /// Whether it defines a kind.
@@ -208,36 +209,58 @@ impl Crd {
         known == kind && version.split('/').next() == Some(group)
     }
 
-    /// Whether it has a version, such as `apps.kruise.io/v1beta1`.
-    pub(crate) fn serves(&self, api_version: &str) -> bool {
-        let object = self.object();
-        let group = object.pointer("/spec/group").and_then(Value::as_str);
-        let versions = object.pointer("/spec/versions").and_then(Value::as_array);
-        let mut names = versions
-            .into_iter()
-            .flatten()
-            .filter_map(|version| version.get("name")?.as_str());
-        let known = |(wanted_group, wanted): (&str, &str)| {
-            Some(wanted_group) == group && names.any(|name| name == wanted)
-        };
-        api_version.split_once('/').is_some_and(known)
+    /// The names of its versions, in the order of the definition.
+    pub(crate) fn versions(&self) -> Vec<String> {
+        let versions = self.outline().versions.into_iter();
+        versions.map(|version| version.name).collect()
     }
 
-    fn stored(&self, name: &str) -> (String, String) {
-        let object = self.object();
-        let text = |pointer: &str| {
-            let value = object.pointer(pointer).and_then(Value::as_str);
-            value.unwrap_or_default().to_owned()
-        };
-        let versions = object.pointer("/spec/versions").and_then(Value::as_array);
-        let stored = versions
-            .into_iter()
-            .flatten()
-            .find(|version| version.get("storage") == Some(&Value::Bool(true)))
-            .and_then(|version| version.get("name")?.as_str())
-            .unwrap_or_default();
-        (format!("{}/{stored}", text("/spec/group")), text(name))
+    /// Whether it has a version, such as `apps.kruise.io/v1beta1`.
+    pub(crate) fn serves(&self, api_version: &str) -> bool {
+        let Outline { group, versions, .. } = self.outline();
+        api_version
+            .split_once('/')
+            .is_some_and(|(of, wanted)| of == group && versions.iter().any(|version| version.name == wanted))
     }
+
+    /// The group and version that are stored, and one of the names.
+    fn stored(&self, name: fn(OutlineNames) -> String) -> (String, String) {
+        let outline = self.outline();
+        let stored = outline.versions.into_iter().find(|version| version.storage);
+        let version = stored.map(|version| version.name).unwrap_or_default();
+        (format!("{}/{version}", outline.group), name(outline.names))
+    }
+
+    /// The definition without its schemas, which are large.
+    fn outline(&self) -> Outline {
+        let definition: Option<OutlineOf> = serde_json::from_str(self.json).ok();
+        definition.map(|definition| definition.spec).unwrap_or_default()
+    }
+}
+
+/// A definition without its schemas.
+#[derive(Deserialize)]
+struct OutlineOf {
+    spec: Outline,
+}
+
+#[derive(Default, Deserialize)]
+struct Outline {
+    group: String,
+    names: OutlineNames,
+    versions: Vec<OutlineVersion>,
+}
+
+#[derive(Default, Deserialize)]
+struct OutlineNames {
+    kind: String,
+    plural: String,
+}
+
+#[derive(Deserialize)]
+struct OutlineVersion {
+    name: String,
+    storage: bool,
 }
 
 /// The context in which a controller starts.

@@ -34,8 +34,9 @@ pub struct PodProbe {
     pub namespace: String,
     /// The pod's uid.
     pub uid: String,
-    /// The pod's address; empty as long as it has none.
-    #[serde(rename = "IP")]
+    /// The pod's address; empty as long as it has none, and where an older definition has no such field.
+    #[serde(rename = "IP", default)]
+    #[schemars(!default)]
     pub ip: String,
     /// The probes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,4 +100,19 @@ pub struct ContainerProbeState {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(with = "Option<String>")]
     pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The definition of OpenKruise 1.5 has no address, and one that is written is lost.
+    #[test]
+    fn a_probe_of_an_older_definition_has_no_address() {
+        let older = json!({ "name": "p", "namespace": "ns", "uid": "u" });
+        let probe: PodProbe = serde_json::from_value(older).unwrap();
+        assert_eq!(probe.ip, "");
+    }
 }

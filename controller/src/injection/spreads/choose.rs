@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::room::{UNLIMITED, depends, empty, limit};
+use super::version::IGNORED;
 use crate::api::v1alpha1::{WorkloadSpread, WorkloadSpreadStatus, WorkloadSpreadSubsetStatus};
 
 /// The subset of a new pod.
@@ -72,12 +73,21 @@ pub(super) fn by_ordinal(spread: &WorkloadSpread, pod: &str) -> Option<String> {
     None
 }
 
+/// Whether the statuses without versions count: there are no others, and versions are ignored. The definition of an older OpenKruise has no
+/// others, so those that are written are lost.
+fn counts_without_versions(status: &WorkloadSpreadStatus, version: &str) -> bool {
+    version == IGNORED && status.versioned_subset_statuses.is_empty()
+}
+
 /// The statuses of the subsets in a version, before anything has been recorded if there are none.
 fn statuses(spread: &WorkloadSpread, version: &str, replicas: i32) -> Vec<WorkloadSpreadSubsetStatus> {
     let known = spread
         .status
         .as_ref()
-        .and_then(|status| status.versioned_subset_statuses.get(version));
+        .and_then(|status| match counts_without_versions(status, version) {
+            true => Some(&status.subset_statuses),
+            false => status.versioned_subset_statuses.get(version),
+        });
     match known.filter(|known| !known.is_empty()) {
         Some(known) => known.clone(),
         None => empty(spread, replicas),
@@ -91,6 +101,9 @@ fn with(
     statuses: Vec<WorkloadSpreadSubsetStatus>,
 ) -> WorkloadSpreadStatus {
     let mut status = spread.status.clone().unwrap_or_default();
+    if counts_without_versions(&status, version) {
+        status.subset_statuses.clone_from(&statuses);
+    }
     status
         .versioned_subset_statuses
         .insert(version.to_owned(), statuses);

@@ -3,7 +3,6 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::super::version::IGNORED;
 use super::*;
 
 /// A spread with these subsets: `name limit`, and these statuses: `name missing`, with `F` for one that is not schedulable and a
@@ -99,6 +98,22 @@ fn new_pods(
     assert_eq!(chosen.map(|chosen| chosen.subset).as_deref(), subset);
     assert_eq!(shown(status), want);
     assert_eq!(uid.len(), if want.contains("uuid") { 36 } else { 0 });
+}
+
+/// The definition of an older OpenKruise has no statuses by version: those that are written are lost.
+#[test]
+fn pods_are_counted_without_statuses_by_version() {
+    let mut spread = spread("a 2, b -", "a 2, b -1");
+    let mut subsets = Vec::new();
+    for pod in ["p", "q", "r"] {
+        if let Some(status) = &mut spread.status {
+            status.versioned_subset_statuses.clear();
+        }
+        let (chosen, status) = come(&spread, moving(pod, 0));
+        subsets.extend(chosen.map(|chosen| chosen.subset));
+        spread.status = status.or(spread.status);
+    }
+    assert_eq!(subsets, ["a", "a", "b"]);
 }
 
 #[rstest]
