@@ -18,7 +18,10 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 
 use super::support::request;
 
-/// A webhook that gives the same answer to every request and remembers the requests.
+/// From a review to its answer.
+type Answer = dyn Fn(&Value) -> Value + Send + Sync;
+
+/// A webhook that remembers the requests.
 struct Hook {
     address: SocketAddr,
     bundle: String,
@@ -41,18 +44,24 @@ impl Hook {
     /// A webhook that closes a connection after so many answers.
     async fn start_lasting(answers: usize, response: Value) -> Self {
         let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
-        Self::serve((&certified.cert, &certified.signing_key), answers, response).await
+        Self::serve((&certified.cert, &certified.signing_key), answers, same(response)).await
+    }
+
+    /// A webhook with an answer of its own to every review.
+    async fn start_answering(answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        Self::serve((&certified.cert, &certified.signing_key), 1, Box::new(answer)).await
     }
 
     /// With a serving certificate, which is also the bundle.
     async fn start_with(certificate: &rcgen::Certificate, key: &rcgen::KeyPair, response: Value) -> Self {
-        Self::serve((certificate, key), 1, response).await
+        Self::serve((certificate, key), 1, same(response)).await
     }
 
     async fn serve(
         (certificate, key): (&rcgen::Certificate, &rcgen::KeyPair),
         answers: usize,
-        response: Value,
+        answer: Box<Answer>,
     ) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
@@ -76,10 +85,8 @@ impl Hook {
                 opened.fetch_add(1, Ordering::Relaxed);
                 for _ in 0..answers {
                     let review = read(&mut stream).await;
-                    let mut response = response.clone();
-                    response["uid"] = review["request"]["uid"].clone();
+                    let answer = answer(&review).to_string();
                     heard.lock().expect("a lock").push(review);
-                    let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
                     let text = format!(
                         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}",
                         answer.len()
@@ -116,6 +123,15 @@ impl Hook {
     fn asked(&self) -> Vec<Value> {
         self.asked.lock().expect("a lock").clone()
     }
+}
+
+/// The same response to every AdmissionReview.
+fn same(response: Value) -> Box<Answer> {
+    Box::new(move |review| {
+        let mut response = response.clone();
+        response["uid"] = review["request"]["uid"].clone();
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    })
 }
 
 /// Reads one request and gives its body.
@@ -168,6 +184,83 @@ async fn a_validating_webhook_refuses_in_its_own_words() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0]["request"]["object"]["metadata"]["name"], "b");
     assert_eq!(asked[0]["request"]["userInfo"]["username"], "system:admin");
+}
+
+/// Answers a ConversionReview: widgets have their text in `spec.a` in `v1` and in `spec.b` in `v2`.
+fn moved(review: &Value) -> Value {
+    let request = &review["request"];
+    let wanted = &request["desiredAPIVersion"];
+    let (from, to) = if *wanted == "e.com/v1" {
+        ("b", "a")
+    } else {
+        ("a", "b")
+    };
+    let mut objects = request["objects"].clone();
+    for object in objects.as_array_mut().expect("objects") {
+        object["apiVersion"] = wanted.clone();
+        let text = object["spec"].as_object_mut().and_then(|spec| spec.remove(from));
+        object["spec"][to] = text.unwrap_or_default();
+    }
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+        "uid": request["uid"], "convertedObjects": objects, "result": {"status": "Success"}}})
+}
+
+/// A webhook whose rule is about another version than that of the request is asked about the object as the definition's own webhook converts
+/// it, and so are its conditions; its patch is for that version.
+#[rstest]
+#[case::conditions_hold("object.spec.a == 'x'", 1)]
+#[case::conditions_do_not_hold("object.spec.a == 'y'", 0)]
+#[tokio::test]
+async fn a_webhook_is_asked_in_the_version_of_its_rule(#[case] condition: &str, #[case] asked: usize) {
+    let patch = json!([{"op": "add", "path": "/spec/c", "value": "patched"}]);
+    let hook = Hook::start(
+        json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch.to_string())}),
+    )
+    .await;
+    let converter = Hook::start_answering(moved).await;
+    let cluster = cluster().await;
+    let version = |name: &str, field: &str| {
+        let spec =
+            json!({"type": "object", "properties": {field: {"type": "string"}, "c": {"type": "string"}}});
+        json!({"name": name, "served": true, "storage": name == "v2",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    let definition = json!({
+        "metadata": {"name": "widgets.e.com"},
+        "spec": {"group": "e.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [version("v1", "a"), version("v2", "b")],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
+                "url": format!("https://{}/convert", converter.address), "caBundle": converter.bundle}}}},
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, answer) = request(&cluster, "POST", definitions, &definition).await;
+    assert_eq!(code, 201, "{answer}");
+    let configuration = hook.configuration(
+        "Mutating",
+        json!({
+            "rules": [{"operations": ["CREATE"], "apiGroups": ["e.com"], "apiVersions": ["v1"], "resources": ["widgets"]}],
+            "matchConditions": [{"name": "c", "expression": condition}],
+        }),
+    );
+    let path = format!("{CONFIGURATIONS}/mutatingwebhookconfigurations");
+    let (code, answer) = request(&cluster, "POST", &path, &configuration).await;
+    assert_eq!(code, 201, "{answer}");
+    let widget =
+        json!({"apiVersion": "e.com/v2", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"b": "x"}});
+    let path = "/apis/e.com/v2/namespaces/default/widgets";
+    let (code, made) = request(&cluster, "POST", path, &widget).await;
+    assert_eq!((code, &made["spec"]["b"]), (201, &json!("x")), "{made}");
+    let added = (asked == 1).then_some("patched");
+    assert_eq!(made["spec"].get("c").and_then(Value::as_str), added);
+    let reviews = hook.asked();
+    assert_eq!(reviews.len(), asked);
+    for review in reviews {
+        let object = &review["request"]["object"];
+        assert_eq!(
+            (&object["apiVersion"], &object["spec"]),
+            (&json!("e.com/v1"), &json!({"a": "x"}))
+        );
+    }
 }
 
 #[rstest]

@@ -16,7 +16,7 @@ use store::Revision;
 
 use crate::resources::Resource;
 pub(crate) use asked::{Asked, ask, asks};
-pub(crate) use webhook::{ready, stored_form, written_and_read};
+pub(crate) use webhook::{between, ready, stored_form, written_and_read};
 
 /// The stored object as `resource` shows it.
 pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {

@@ -79,6 +79,23 @@ pub(crate) async fn stored_form(
     }
 }
 
+/// An object that a client sent in one version of its resource, in another one.
+///
+/// # Errors
+/// 500: the webhook did not answer, or its answer is invalid.
+pub(crate) async fn between(
+    state: &ServerState,
+    from: &Resource,
+    to: &Resource,
+    object: Value,
+) -> Result<Value, ApiError> {
+    let Some(hook) = hook(from) else {
+        return Ok(super::from_storage(to, super::to_storage(from, object)));
+    };
+    let converted = convert(state, hook, &[&object], &to.api_version(), false).await?;
+    Ok(converted.into_iter().next().unwrap_or(object))
+}
+
 /// A written object as a reader gets it back, by way of the stored version: a dry run shows that.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use store::{GroupResource, ObjectKey, Stored};
 use super::conditions;
 use crate::admission::Attributes;
 use crate::admission::authorizer;
+use crate::conversion;
 use crate::local_webhook::WebhookKind;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
@@ -34,6 +35,8 @@ pub(super) struct Configured {
 /// In which version, and as which kind, a webhook is asked about a write.
 pub(super) struct Concern {
     pub resource: Arc<Resource>,
+    /// The object as it is to be and as it was, where the version is not that of the request.
+    converted: Option<[Option<Value>; 2]>,
 }
 
 impl Concern {
@@ -41,8 +44,76 @@ impl Concern {
     pub(super) fn direct(attributes: &Attributes) -> Self {
         Self {
             resource: Arc::clone(&attributes.resource),
+            converted: None,
         }
     }
+
+    /// In that of `resource`, another version of the request's or the same.
+    ///
+    /// # Errors
+    /// 500 if an object cannot be converted.
+    async fn of(
+        state: &ServerState,
+        attributes: &Attributes,
+        resource: Arc<Resource>,
+    ) -> Result<Self, ApiError> {
+        let mut concern = Self {
+            resource,
+            converted: None,
+        };
+        let asked = &attributes.resource;
+        if concern.resource.api_version() == asked.api_version() || attributes.is_of_own_kind() {
+            return Ok(concern);
+        }
+        let mut objects = [attributes.object.clone(), attributes.old.clone()];
+        for object in objects.iter_mut().flatten() {
+            *object = convert(state, asked, &concern.resource, std::mem::take(object)).await?;
+        }
+        concern.converted = Some(objects);
+        Ok(concern)
+    }
+
+    /// The object as it is to be, in the webhook's version.
+    pub(super) fn object<'a>(&'a self, attributes: &'a Attributes) -> Option<&'a Value> {
+        match &self.converted {
+            Some([object, _]) => object.as_ref(),
+            None => attributes.object.as_ref(),
+        }
+    }
+
+    /// The object as it was, in the webhook's version.
+    pub(super) fn old<'a>(&'a self, attributes: &'a Attributes) -> Option<&'a Value> {
+        match &self.converted {
+            Some([_, old]) => old.as_ref(),
+            None => attributes.old.as_ref(),
+        }
+    }
+
+    /// An object of the webhook's version in that of the request.
+    ///
+    /// # Errors
+    /// 500 if it cannot be converted.
+    pub(super) async fn back(
+        &self,
+        state: &ServerState,
+        attributes: &Attributes,
+        object: Value,
+    ) -> Result<Value, ApiError> {
+        match self.converted {
+            Some(_) => convert(state, &self.resource, &attributes.resource, object).await,
+            None => Ok(object),
+        }
+    }
+}
+
+async fn convert(
+    state: &ServerState,
+    from: &Resource,
+    to: &Resource,
+    object: Value,
+) -> Result<Value, ApiError> {
+    let converted = conversion::between(state, from, to, object).await;
+    converted.map_err(|error| ApiError::internal(error.message))
 }
 
 fn table(kind: WebhookKind) -> &'static GroupResource {
@@ -94,8 +165,8 @@ impl Configured {
     /// How the webhook is to be asked about a write; `None` if it is not.
     ///
     /// # Errors
-    /// 403 if a condition cannot be evaluated and failures count.
-    pub(super) fn concern(
+    /// 403 if a condition cannot be evaluated and failures count; 500 if an object cannot be converted.
+    pub(super) async fn concern(
         &self,
         server: &Server,
         attributes: &Attributes,
@@ -111,7 +182,7 @@ impl Configured {
         if !self.selects_namespace(&server.state, attributes) || !self.selects_object(attributes) {
             return Ok(None);
         }
-        let concern = Concern { resource: matched };
+        let concern = Concern::of(&server.state, attributes, matched).await?;
         let given = self.description.get("matchConditions").and_then(Value::as_array);
         let Some(given) = given.filter(|given| !given.is_empty()) else {
             return Ok(Some(concern));

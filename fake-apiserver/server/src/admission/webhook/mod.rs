@@ -48,7 +48,8 @@ pub(super) async fn call(
         let client = server.handle_of(webhook.user.as_deref()).client();
         let answer = (webhook.handler)(client, asked.body.clone()).await;
         let verdict = Verdict::read(&webhook.name, &answer, &attributes.warnings)?;
-        verdict.settle(attributes, kind)?;
+        let concern = Concern::direct(attributes);
+        verdict.settle(&server.state, attributes, kind, &concern).await?;
     }
     let configured = configuration::all(&server.state, kind);
     if configured.is_empty() {
@@ -77,7 +78,7 @@ async fn validate(
 ) -> Result<(), ApiError> {
     let mut concerned = Vec::new();
     for webhook in configured {
-        if let Some(concern) = webhook.concern(server, attributes)? {
+        if let Some(concern) = webhook.concern(server, attributes).await? {
             concerned.push((webhook, concern));
         }
     }
@@ -121,7 +122,7 @@ async fn ask(
     kind: WebhookKind,
     webhook: &Configured,
 ) -> Result<(), ApiError> {
-    match webhook.concern(server, attributes)? {
+    match webhook.concern(server, attributes).await? {
         Some(concern) => ask_about(server, attributes, kind, webhook, &concern).await,
         None => Ok(()),
     }
@@ -154,7 +155,7 @@ async fn ask_about(
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };
     match answered {
-        Ok(verdict) => verdict?.settle_in(attributes, kind, concern),
+        Ok(verdict) => verdict?.settle(&server.state, attributes, kind, concern).await,
         Err(failure) if webhook.ignore_failure => {
             tracing::debug!(webhook = %name, %failure, "pass over a webhook");
             Ok(())

@@ -4,7 +4,6 @@ use shared_json::{Value, json};
 
 use super::configuration::Concern;
 use crate::admission::Attributes;
-use crate::conversion;
 use crate::resources::Resource;
 use crate::server::Server;
 
@@ -39,8 +38,8 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
         "requestResource": gvr(asked),
         "operation": attributes.operation.as_str(),
         "userInfo": attributes.user.info(),
-        "object": attributes.object.as_ref().map(|object| in_version(attributes, wanted, object)),
-        "oldObject": attributes.old.as_ref().map(|object| in_version(attributes, wanted, object)),
+        "object": concern.object(attributes),
+        "oldObject": concern.old(attributes),
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     });
@@ -55,23 +54,4 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
         request["namespace"] = Value::from(attributes.namespace.clone());
     }
     request
-}
-
-/// An object of the request's version in another version of its resource.
-pub(super) fn in_version(attributes: &Attributes, wanted: &Resource, object: &Value) -> Value {
-    if wanted.api_version() == attributes.resource.api_version() || attributes.is_of_own_kind() {
-        return object.clone();
-    }
-    conversion::from_storage(
-        wanted,
-        conversion::to_storage(&attributes.resource, object.clone()),
-    )
-}
-
-/// The other way round.
-pub(super) fn from_version(attributes: &Attributes, wanted: &Resource, object: Value) -> Value {
-    if wanted.api_version() == attributes.resource.api_version() || attributes.is_of_own_kind() {
-        return object;
-    }
-    conversion::from_storage(&attributes.resource, conversion::to_storage(wanted, object))
 }

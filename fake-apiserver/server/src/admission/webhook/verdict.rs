@@ -10,12 +10,13 @@ use machinery::types;
 use shared_json::{Map, Value};
 
 use super::configuration::{Concern, Configured};
-use super::review::{Review, from_version, in_version};
+use super::review::Review;
 use crate::admission::Attributes;
 use crate::context::Warnings;
 use crate::incoming::kind_check::{SCHEME, readable};
 use crate::local_webhook::WebhookKind;
 use crate::resources::Resource;
+use crate::server::ServerState;
 
 /// The reasons that a `Status` may give.
 const REASONS: [&str; 19] = [
@@ -144,18 +145,13 @@ impl Verdict {
         Ok(Self::read(name, answer, warnings))
     }
 
-    /// Takes the verdict over, for a webhook that was asked in the request's own version.
-    pub(super) fn settle(self, attributes: &mut Attributes, kind: WebhookKind) -> Result<(), ApiError> {
-        let concern = Concern::direct(attributes);
-        self.settle_in(attributes, kind, &concern)
-    }
-
     /// Applies the patch of the verdict to the object.
     ///
     /// # Errors
-    /// 500 for a patch that does not apply.
-    pub(super) fn settle_in(
+    /// 500 for a patch that does not apply, or a result that cannot be converted.
+    pub(super) async fn settle(
         self,
+        state: &ServerState,
         attributes: &mut Attributes,
         kind: WebhookKind,
         concern: &Concern,
@@ -163,17 +159,16 @@ impl Verdict {
         let Some(patch) = self.patch.filter(|_| kind == WebhookKind::Mutating) else {
             return Ok(());
         };
-        let Some(object) = attributes.object.take() else {
+        let Some(shown) = concern.object(attributes) else {
             let name = self.name;
             let why = format!(
                 "admission webhook {name:?} attempted to modify the object, which is not supported for this operation"
             );
             return Err(ApiError::internal(why));
         };
-        let shown = in_version(attributes, &concern.resource, &object);
-        let mut patched = json_patch::apply(&shown, &patch).map_err(ApiError::internal)?;
+        let mut patched = json_patch::apply(shown, &patch).map_err(ApiError::internal)?;
         still_that_kind(attributes, &concern.resource, &mut patched)?;
-        let mut patched = from_version(attributes, &concern.resource, patched);
+        let mut patched = concern.back(state, attributes, patched).await?;
         // The answer is read as a request would be: what the type does not know is dropped, what it leaves out is filled in.
         let own = attributes.is_of_own_kind();
         if own && let Some(schema) = types::builtin(attributes.kind_of(&attributes.resource)) {
