@@ -8,6 +8,7 @@ use shared_json::{Value, json};
 
 use crate::process::{Directory, Program, client, real_time, serve};
 use crate::served::ask;
+use crate::streams::exec;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -157,6 +158,31 @@ fn a_program_that_is_not_there_fails() {
             log.starts_with("failed to start the container: run /no/such/program: "),
             "{log}"
         );
+    });
+}
+
+/// The program has a copy of a volume's files. A command of `exec` runs in the simulation: it has the volume, and none of the program's
+/// files.
+#[test]
+fn commands_do_not_run_beside_a_program() {
+    let directory = Directory::new("beside");
+    real_time(async {
+        let script = "mkdir -p \"$VOLUMES_DIR/data\"; touch \"$VOLUMES_DIR/data/by-program\"; echo ready; \
+                      while [ ! -e \"$VOLUMES_DIR/data/by-exec\" ]; do sleep 0.02; done; echo seen";
+        let (_server, client) = start(
+            &directory,
+            json!([{"name": "tool", "command": ["sh", "-c", script]}]),
+        )
+        .await;
+        let container = json!({"image": "tool", "volumeMounts": [{"name": "v", "mountPath": "/data"}]});
+        let volumes = json!({"volumes": [{"name": "v", "emptyDir": {}}]});
+        run(&client, "p", container, volumes).await;
+        assert_eq!(printed(&client, "p", "ready").await, "");
+        let pods = kube::Api::default_namespaced(client.clone());
+        let (files, _, end) = exec(&pods, "p", &["sh", "-c", "touch /data/by-exec; ls /data"], None).await;
+        assert_eq!((files.as_str(), end.as_str()), ("by-exec\n", ""));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(log(&client, "p").await, "ready\n");
     });
 }
 

@@ -2,4 +2,5 @@
 
 mod examples;
 mod probes;
+mod register;
 mod start;

@@ -110,6 +110,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::gates::FeatureGates;
+    use crate::kit::admission::Surroundings;
+    use crate::test_server::OneObject;
 
     fn pod(image: &str, labels: &Value) -> Value {
         json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": image }] } })
@@ -129,6 +132,34 @@ mod tests {
         let one = json!({ "unavailable-pod.kruise.io/a": "" });
         let two = json!({ "unavailable-pod.kruise.io/a": "", "unavailable-pod.kruise.io/b": "" });
         assert_eq!(update(&pod("v1", &one), &pod("v1", &two)), None);
+    }
+
+    /// A pod that no cache has is found at the API server.
+    #[tokio::test]
+    async fn the_pod_of_an_eviction_is_asked_for() {
+        let stored = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "namespace": "default", "uid": "u" } });
+        let mut surroundings = Surroundings::alone(FeatureGates::default());
+        surroundings.client = Some(OneObject::new(stored).client());
+        let evicted = async |name: &str| {
+            let request = Request {
+                uid: "",
+                operation: "CREATE",
+                subresource: "eviction",
+                name,
+                namespace: "default",
+                user: "",
+                dry_run: false,
+                object: None,
+                old: None,
+                surroundings: &surroundings,
+            };
+            subject(&request).await
+        };
+        let (pod, operation) = evicted("p").await.unwrap().unwrap();
+        assert_eq!(
+            (pod.metadata.uid.as_deref(), operation),
+            (Some("u"), Operation::Evict)
+        );
     }
 
     #[rstest]

@@ -75,6 +75,22 @@ async fn without_the_gate_nothing_is_taken() {
     assert_eq!(check(&object, None, &on()).await, None);
 }
 
+/// The API server refuses both by the definition's schema before it asks.
+#[rstest]
+#[case::left_out(
+    Value::Null,
+    "spec: Invalid value: runtime.RawExtension{Raw:[]uint8(nil), Object:runtime.Object(nil)}: empty resource is not allowed"
+)]
+#[case::without_a_kind(
+    json!({ "a": 1 }),
+    "spec: Internal error: failed to deserialize resource, please check your spec.resource, err Object 'Kind' is missing in '{\"a\":1}'"
+)]
+#[tokio::test]
+async fn a_resource_without_a_kind_is_refused(#[case] resource: Value, #[case] expected: &str) {
+    let refused = check(&distribution(resource, json!({})), None, &on()).await;
+    assert_eq!(refused, Some((422, expected.to_owned())));
+}
+
 #[rstest]
 #[case::both(
     json!({ "includedNamespaces": { "list": [{ "name": "a" }, { "name": "b" }] },
