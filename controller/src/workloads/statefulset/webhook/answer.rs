@@ -55,13 +55,13 @@ async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         return protection::workload(request);
     }
     let set = request.decoded()?;
-    let mut errors = validate_stateful_set(set, request.old);
+    Refusal::unless_empty(422, &validate_stateful_set(set, request.old))?;
     if let Some(old) = request.old
         && request.surroundings.gates.is_on("StatefulSetAutoResizePVCGate")
     {
-        errors.extend(claims::update(set, old, request.surroundings.client.as_ref()).await);
+        let error = claims::update(set, old, request.surroundings.client.as_ref()).await;
+        Refusal::unless_empty(422, error.as_slice())?;
     }
-    Refusal::unless_empty(422, &errors)?;
     match request.old.and_then(|old| forbid::in_place_only(set, old)) {
         Some(message) => Err(Refusal::new(422, message)),
         None => Ok(None),
