@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
 use crate::webhook::to_version;
-use crate::workloads::ALL;
+use crate::workloads::DEFINITIONS;
 
 /// How long after a server was found not to serve the known version of a kind, but an older one, it is asked again: a definition that has
 /// just come is served version by version.
@@ -41,7 +41,7 @@ struct Kind {
 
 /// The kinds that have older versions.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let definitions = ALL.iter().flat_map(|workload| workload.crds);
+    let definitions = DEFINITIONS.iter().copied().flatten();
     let kinds = definitions.map(|definition| {
         let (group_version, plural) = definition.resource();
         let (_, kind) = definition.kind();

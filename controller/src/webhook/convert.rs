@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::conversion::Conversion;
-use crate::workloads::ALL;
+use crate::workloads::{CONVERSIONS, DEFINITIONS};
 
 /// The path at which versions are converted.
 pub const CONVERT_PATH: &str = "/convert";
@@ -44,7 +44,7 @@ pub(crate) fn to_version(object: &Value, wanted: &str) -> Result<Value, String> 
         return conversion.to(object.clone(), wanted);
     }
     // Versions that differ in their names alone. OpenKruise's own definitions have some of them converted, too.
-    let mut definitions = ALL.iter().flat_map(|workload| workload.crds);
+    let mut definitions = DEFINITIONS.iter().copied().flatten();
     let Some(definition) = definitions.find(|crd| crd.is_of(group, kind)) else {
         return Err(format!("there is no conversion of {group}, Kind={kind}"));
     };
@@ -60,7 +60,7 @@ pub(crate) fn to_version(object: &Value, wanted: &str) -> Result<Value, String> 
 
 /// The conversion of a kind, if it has one.
 pub(crate) fn conversion(group: &str, kind: &str) -> Option<&'static Conversion> {
-    let mut all = ALL.iter().flat_map(|workload| workload.conversions);
+    let mut all = CONVERSIONS.iter().copied().flatten();
     all.find(|conversion| conversion.group == group && conversion.kind == kind)
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of OpenKruise, a room each.
 //!
-//! Whoever adds a kind adds a folder with a constant `WORKLOAD` in it, and a line to [`ALL`]. The manager, the
+//! Whoever adds a kind adds a folder with a constant `WORKLOAD` in it, and its name to the list of [`ALL`]. The manager, the
 //! installation, the webhooks, the flags and the metrics read that list; nothing else names a kind, but for
 //! [`Options::planner`], by which tests put a broken CloneSet controller into a manager.
 //!
@@ -29,6 +29,8 @@ mod uniteddeployment;
 mod workload;
 mod workloadspread;
 
+use crate::kit::conversion::Conversion;
+
 pub use crds::crds;
 pub use options::Options;
 pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
@@ -42,25 +44,37 @@ pub(crate) const LOST_WITH_DEFINITIONS: [(&str, &str); 3] = [
     ("DaemonSet", "advanced daemonsets"),
 ];
 
-/// Every kind that this manager has.
-pub const ALL: &[&Workload] = &[
-    &advancedcronjob::WORKLOAD,
-    &broadcastjob::WORKLOAD,
-    &cloneset::WORKLOAD,
-    &containerrecreaterequest::WORKLOAD,
-    &daemonset::WORKLOAD,
-    &ephemeraljob::WORKLOAD,
-    &imagelistpulljob::WORKLOAD,
-    &imagepulljob::WORKLOAD,
-    &nodeimage::WORKLOAD,
-    &nodepodprobe::WORKLOAD,
-    &persistentpodstate::WORKLOAD,
-    &podprobemarker::WORKLOAD,
-    &podunavailablebudget::WORKLOAD,
-    &resourcedistribution::WORKLOAD,
-    &sidecarset::WORKLOAD,
-    &sidecarterminator::WORKLOAD,
-    &statefulset::WORKLOAD,
-    &uniteddeployment::WORKLOAD,
-    &workloadspread::WORKLOAD,
+/// Writes [`ALL`], and the lists of parts of it that OpenKruise's daemon reads, too: a program that reads such a list alone has no
+/// controller and no webhook in it.
+macro_rules! kinds {
+    ($($kind:ident),* $(,)?) => {
+        /// Every kind that this manager has.
+        pub const ALL: &[&Workload] = &[$(&$kind::WORKLOAD),*];
+        /// The definitions of each kind.
+        pub(crate) const DEFINITIONS: &[&[Crd]] = &[$($kind::WORKLOAD.crds),*];
+        /// The conversions of each kind.
+        pub(crate) const CONVERSIONS: &[&[Conversion]] = &[$($kind::WORKLOAD.conversions),*];
+    };
+}
+
+kinds![
+    advancedcronjob,
+    broadcastjob,
+    cloneset,
+    containerrecreaterequest,
+    daemonset,
+    ephemeraljob,
+    imagelistpulljob,
+    imagepulljob,
+    nodeimage,
+    nodepodprobe,
+    persistentpodstate,
+    podprobemarker,
+    podunavailablebudget,
+    resourcedistribution,
+    sidecarset,
+    sidecarterminator,
+    statefulset,
+    uniteddeployment,
+    workloadspread,
 ];

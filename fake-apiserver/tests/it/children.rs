@@ -169,7 +169,7 @@ fn commands_do_not_run_beside_a_program() {
     real_time(async {
         let script = "mkdir -p \"$VOLUMES_DIR/data\"; touch \"$VOLUMES_DIR/data/by-program\"; echo ready; \
                       while [ ! -e \"$VOLUMES_DIR/data/by-exec\" ]; do sleep 0.02; done; echo seen";
-        let (_server, client) = start(
+        let (mut server, client) = start(
             &directory,
             json!([{"name": "tool", "command": ["sh", "-c", script]}]),
         )
@@ -183,6 +183,7 @@ fn commands_do_not_run_beside_a_program() {
         assert_eq!((files.as_str(), end.as_str()), ("by-exec\n", ""));
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(log(&client, "p").await, "ready\n");
+        ask_to_end(&mut server);
     });
 }
 
