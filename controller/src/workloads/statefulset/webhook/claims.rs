@@ -27,7 +27,12 @@ fn name(template: &Value) -> &str {
 /// The storage that claims of a template ask for, or may have (`requests`, `limits`). Without a figure it is none.
 fn storage(template: &Value, of: &str) -> i128 {
     let storage = template.pointer(&format!("/spec/resources/{of}/storage"));
-    let storage = storage.and_then(Value::as_str).and_then(Quantity::parse);
+    // A quantity may be written as a number.
+    let storage = storage.and_then(|storage| match storage {
+        Value::String(text) => Quantity::parse(text),
+        Value::Number(number) => Quantity::parse(&number.to_string()),
+        _ => None,
+    });
     storage.map_or(0, Quantity::nanos)
 }
 
@@ -131,7 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// A client of a server with the classes `grows`, `stays` and `silent`. The first is for claims that name none, if `default` says so.
+    /// A client of a server with the classes `grows`, `stays` and `silent`. `stays` is for claims that name none, if
+    /// `default` says so.
     fn client(default: bool) -> Client {
         let class = move |name: &str, expansion: Value| {
             json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "p", "allowVolumeExpansion": expansion,
@@ -229,6 +235,8 @@ mod tests {
     /// The old set, a change of the new one at a pointer, and the error.
     #[rstest]
     #[case::limits(("/spec/resources/limits", json!({ "storage": "1" })), STAYS)]
+    #[case::a_number(("/spec/resources/requests/storage", json!(1)), STAYS)]
+    #[case::the_same_as_a_number(("/spec/resources/requests/storage", json!(1_073_741_824)), "")]
     #[case::modes(("/spec/accessModes", json!(["ReadWriteMany"])), "volumeClaimTemplate can not be modified when OnRollingUpdate")]
     #[case::labels(("/metadata/labels", json!({ "a": "b" })), "")]
     #[case::the_mode_of_volumes(("/spec/volumeMode", json!("Block")), "")]
