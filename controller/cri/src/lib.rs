@@ -8,6 +8,7 @@
 //! `framing` has both directions of that. The workspace has hyper already, so that a gRPC crate would add dependencies and no code
 //! that is missing here; generated bindings need `protoc`.
 
+mod authority;
 mod call;
 mod client;
 mod framing;

@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixListener;
 
+use crate::authority::Hosts;
 use crate::call::Call;
 use crate::framing::{BODY_BYTES_MAX, pack, unpack};
 use crate::status::{Code, Status};
@@ -79,7 +80,9 @@ pub async fn serve(listener: UnixListener, service: Service) {
         });
         connections.spawn(async move {
             let server = http2::Builder::new(TokioExecutor::new());
-            if let Err(error) = server.serve_connection(TokioIo::new(stream), answer).await {
+            let (reader, writer) = stream.into_split();
+            let stream = TokioIo::new(tokio::io::join(Hosts::new(reader), writer));
+            if let Err(error) = server.serve_connection(stream, answer).await {
                 tracing::debug!(%error, "serve a connection");
             }
         });
