@@ -42,6 +42,8 @@ enum Failure {
 pub struct GarbageCollector {
     client: Client,
     kinds: Vec<ServedKind>,
+    /// Whether all that is served could be discovered the last time.
+    found_all: bool,
     graph: Graph,
     absent: Absent,
     /// The uids of objects to look at again.
@@ -58,6 +60,7 @@ impl GarbageCollector {
             recorder: recorder.with_reporting(true),
             client,
             kinds: Vec::new(),
+            found_all: false,
             graph: Graph::default(),
             absent: Absent::default(),
             again: Queue::new(),
@@ -99,9 +102,11 @@ impl GarbageCollector {
             Ok(served) => served,
             Err(error) => {
                 tracing::debug!(%error, "discover what to collect");
+                self.found_all = false;
                 return;
             }
         };
+        self.found_all = served.failed.is_empty();
         // What is not told of is looked for with the next definition; what was found before stays.
         for (version, why) in &served.failed {
             tracing::debug!(%version, %why, "discover what to collect");
@@ -133,7 +138,10 @@ impl GarbageCollector {
                 let before = self.graph.get(object.uid()).map(|node| node.owners.clone());
                 let strangers = self.graph.put(&kind, &object);
                 self.report(&strangers);
-                if kind.kind == DEFINITION && is_established(&object) {
+                if kind.kind == DEFINITION
+                    && is_established(&object)
+                    && !(self.found_all && is_watched(&self.kinds, &object))
+                {
                     self.find_kinds(changes).await;
                 }
                 self.look(object.uid()).await;
@@ -469,10 +477,64 @@ fn takes_strategic_patches(kind: &ApiResource) -> bool {
     !kind.group.contains('.') || kind.group.ends_with(".k8s.io")
 }
 
+/// Whether the kind of a definition is among these, in a version that is served.
+fn is_watched(kinds: &[ServedKind], definition: &Value) -> bool {
+    let has = |path: &str, text: &str| at(definition, path).is_some_and(|value| value == text);
+    let serves = |name: &str| {
+        let versions = at(definition, "spec.versions").and_then(Value::as_array);
+        let mut versions = versions.into_iter().flatten();
+        versions.any(|version| version["name"] == name && version["served"] == true)
+    };
+    let mut of_definition = kinds.iter().filter(|kind| {
+        has("spec.group", &kind.resource.group) && has("spec.names.plural", &kind.resource.plural)
+    });
+    of_definition.any(|kind| serves(&kind.resource.version))
+}
+
 fn is_established(definition: &Value) -> bool {
     let conditions = at(definition, "status.conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         condition.get("type").and_then(Value::as_str) == Some("Established")
             && condition.get("status").and_then(Value::as_str) == Some("True")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// Of `cars.e.com`, `v1` is watched.
+    #[rstest]
+    #[case::the_same("e.com", "cars", &[("v1", true)], true)]
+    #[case::a_further_version("e.com", "cars", &[("v2", true), ("v1", true)], true)]
+    #[case::the_version_is_not_served("e.com", "cars", &[("v2", true), ("v1", false)], false)]
+    #[case::the_version_is_gone("e.com", "cars", &[("v2", true)], false)]
+    #[case::another_group("f.com", "cars", &[("v1", true)], false)]
+    #[case::another_kind("e.com", "vans", &[("v1", true)], false)]
+    fn definitions_that_bring_no_kind(
+        #[case] group: &str,
+        #[case] plural: &str,
+        #[case] versions: &[(&str, bool)],
+        #[case] expect: bool,
+    ) {
+        let resource = ApiResource {
+            group: "e.com".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "e.com/v1".to_owned(),
+            kind: "Car".to_owned(),
+            plural: "cars".to_owned(),
+        };
+        let cars = ServedKind {
+            resource: Arc::new(resource),
+            namespaced: true,
+        };
+        let versions = versions
+            .iter()
+            .map(|(name, served)| json!({"name": name, "served": served}));
+        let versions: Vec<Value> = versions.collect();
+        let definition = json!({"spec": {"group": group, "names": {"plural": plural}, "versions": versions}});
+        assert_eq!(is_watched(&[cars], &definition), expect);
+    }
 }
