@@ -15,8 +15,8 @@ use shared_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::daemons::Daemons;
-use super::loads::{Awaited, Load, NAMESPACE, Step};
-use super::{PODS_PER_NODE, defect};
+use super::loads::{Awaited, Load, NAMESPACE, Step, sidecar_set};
+use super::{PODS_PER_NODE, defect, injection};
 use crate::action::{ActionError, Kubectl};
 use crate::bench::ms;
 use crate::bench_api::client_of;
@@ -133,6 +133,20 @@ async fn measure(load: Load, pods: u32, manager: &ManagerProgram) -> Result<Stri
     sleep(IDLE).await;
     let idle = program.usage()?.0.saturating_sub(before);
     text.push_str(&format!("\n    idle: {} in {} s", ms(idle), IDLE.as_secs()));
+    if load == Load::SidecarSet {
+        for number in 1..injection::SETS {
+            let set = sidecar_set(&format!("side-{number}"), "sidecar:1");
+            create(&served.client, &set).await?;
+        }
+        sleep(QUIET).await;
+        let times = injection::measure(&served.client).await?;
+        text.push_str(&format!(
+            "\n    injection of {} sidecars: half of the reviews within {:.2} ms, 99 % within {:.2} ms",
+            injection::SETS,
+            times.within(500).as_secs_f64() * 1e3,
+            times.within(990).as_secs_f64() * 1e3,
+        ));
+    }
     Ok(text)
 }
 

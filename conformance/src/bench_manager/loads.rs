@@ -119,7 +119,7 @@ impl Load {
     /// Objects that are there before anything is measured.
     pub(super) fn before(self, pods: u32) -> Vec<Value> {
         match self {
-            Self::SidecarSet => vec![sidecar_set("sidecar:1")],
+            Self::SidecarSet => vec![sidecar_set("side", "sidecar:1")],
             Self::WorkloadSpread => vec![workload_spread(pods)],
             Self::PodUnavailableBudget => vec![budget()],
             Self::ResourceDistribution => (0..self.size(pods)).map(namespace).collect(),
@@ -138,7 +138,7 @@ impl Load {
             return vec![create];
         }
         let objects = match self {
-            Self::SidecarSet => vec![sidecar_set("sidecar:2")],
+            Self::SidecarSet => vec![sidecar_set("side", "sidecar:2")],
             _ => self.objects(pods, "2"),
         };
         let update = Step {
@@ -285,14 +285,15 @@ fn deployment(replicas: u32) -> Value {
     object("apps/v1", "Deployment", "plain", spec)
 }
 
-fn sidecar_set(image: &str) -> Value {
+/// A set whose container has the set's name.
+pub(super) fn sidecar_set(name: &str, image: &str) -> Value {
     json!({
         "apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet",
-        "metadata": {"name": "side"},
+        "metadata": {"name": name},
         "spec": {
             "namespace": NAMESPACE,
             "selector": {"matchLabels": {"set": "plain"}},
-            "containers": [{"name": "side", "image": image}],
+            "containers": [{"name": name, "image": image}],
             "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "100%"},
         },
     })

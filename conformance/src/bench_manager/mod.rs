@@ -3,6 +3,7 @@
 
 mod beside;
 mod daemons;
+mod injection;
 mod loads;
 
 use std::io::{Read, Write};
