@@ -1,5 +1,6 @@
 //! Rows of the divergence register that show on a whole cluster alone: here OpenKruise does something else on purpose.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use controller::gates::FeatureGates;
@@ -11,7 +12,10 @@ use kruise_api::v1alpha1::{CloneSet, PodUnavailableBudget};
 use kruise_api::v1beta1::{DaemonSet, ImagePullJob, NodeImage, StatefulSet};
 use kruise_cluster::{KruiseCluster, OpenKruise, controller};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt as _};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// A cluster with one node, and OpenKruise with these gates.
@@ -21,15 +25,45 @@ async fn start(gates: &str) -> KruiseCluster {
     cluster.expect("a cluster with OpenKruise")
 }
 
-/// The fields that all workloads of pods have.
-fn workload() -> Value {
-    json!({
+/// The fields that all workloads of pods have, and a number of pods.
+fn workload<T: DeserializeOwned>(replicas: Option<i32>) -> T {
+    read(json!({
+        "replicas": replicas,
         "selector": {"matchLabels": {"app": "demo"}},
         "template": {
             "metadata": {"labels": {"app": "demo"}},
             "spec": {"containers": [{"name": "main", "image": "main:1"}]},
         },
-    })
+    }))
+}
+
+fn read<T: DeserializeOwned>(specification: Value) -> T {
+    serde_json::from_value(specification).expect("a specification")
+}
+
+/// Creates an object in `default`. What lists, changes and deletes objects of its kind.
+async fn create<K>(cluster: &KruiseCluster, object: &K) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let objects = Api::default_namespaced(cluster.client());
+    let created = objects.create(&PostParams::default(), object).await;
+    created.expect("an object");
+    objects
+}
+
+/// All objects of a kind in `default`.
+async fn list<K>(cluster: &KruiseCluster) -> Vec<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let objects: Api<K> = Api::default_namespaced(cluster.client());
+    let listed = objects.list(&ListParams::default()).await;
+    listed.expect("a list").items
 }
 
 /// An image puller has written a status twelve to thirteen hours ago. OpenKruise's writes it again then.
@@ -38,9 +72,7 @@ async fn a_status_of_images_that_is_as_it_was_is_not_written() {
     let cluster = start("ImagePullJobGate=true").await;
     cluster.run_for(Duration::from_secs(60)).await;
     let spec = json!({"image": "busybox:1", "completionPolicy": {"type": "Never"}});
-    let job = ImagePullJob::new("pull", serde_json::from_value(spec).expect("a specification"));
-    let jobs = Api::default_namespaced(cluster.client());
-    jobs.create(&PostParams::default(), &job).await.expect("a job");
+    create(&cluster, &ImagePullJob::new("pull", read(spec))).await;
     cluster.run_for(Duration::from_secs(300)).await;
     let lists: Api<NodeImage> = Api::all(cluster.client());
     let before = lists.get("node1").await.expect("a list");
@@ -54,17 +86,15 @@ async fn a_status_of_images_that_is_as_it_was_is_not_written() {
 #[tokio::test(start_paused = true)]
 async fn a_revision_of_a_daemon_set_whose_name_is_taken_gets_another() {
     let cluster = start("").await;
-    let sets: Api<DaemonSet> = Api::default_namespaced(cluster.client());
-    let revisions: Api<ControllerRevision> = Api::default_namespaced(cluster.client());
-    let set = DaemonSet::new(
-        "demo",
-        serde_json::from_value(workload()).expect("a specification"),
-    );
     let names = async || {
-        let all = revisions.list(&ListParams::default()).await.expect("revisions");
-        all.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>()
+        let revisions: Vec<ControllerRevision> = list(&cluster).await;
+        revisions
+            .iter()
+            .map(kube::ResourceExt::name_any)
+            .collect::<Vec<_>>()
     };
-    sets.create(&PostParams::default(), &set).await.expect("a set");
+    let set = DaemonSet::new("demo", workload(None));
+    let sets = create(&cluster, &set).await;
     cluster.run_for(Duration::from_secs(30)).await;
     let first = names().await;
     assert_eq!(first.len(), 1);
@@ -82,11 +112,8 @@ async fn a_revision_of_a_daemon_set_whose_name_is_taken_gets_another() {
         data: Some(serde_json::from_value(json!({"spec": {}})).expect("data")),
         revision: 1,
     };
-    revisions
-        .create(&PostParams::default(), &taken)
-        .await
-        .expect("a revision");
-    sets.create(&PostParams::default(), &set).await.expect("a set");
+    create(&cluster, &taken).await;
+    create(&cluster, &set).await;
     cluster.run_for(Duration::from_secs(30)).await;
     let status = sets
         .get_status("demo")
@@ -102,11 +129,7 @@ async fn a_revision_of_a_daemon_set_whose_name_is_taken_gets_another() {
 #[tokio::test(start_paused = true)]
 async fn counts_of_updated_pods_are_written_alone() {
     let cluster = start("").await;
-    let sets: Api<StatefulSet> = Api::default_namespaced(cluster.client());
-    let mut spec = workload();
-    spec["replicas"] = json!(1);
-    let set = StatefulSet::new("demo", serde_json::from_value(spec).expect("a specification"));
-    sets.create(&PostParams::default(), &set).await.expect("a set");
+    let sets = create(&cluster, &StatefulSet::new("demo", workload(Some(1)))).await;
     cluster.run_for(Duration::from_secs(30)).await;
     let counts = async || {
         let status = sets
@@ -133,31 +156,20 @@ async fn counts_of_updated_pods_are_written_alone() {
 async fn a_clone_set_shrinks_whose_budget_allows_nothing() {
     let cluster = start("").await;
     let budget = json!({"selector": {"matchLabels": {"app": "demo"}}, "maxUnavailable": 0});
-    let budget = PodUnavailableBudget::new("demo", serde_json::from_value(budget).expect("a specification"));
-    let budgets = Api::default_namespaced(cluster.client());
-    budgets
-        .create(&PostParams::default(), &budget)
-        .await
-        .expect("a budget");
-    let sets: Api<CloneSet> = Api::default_namespaced(cluster.client());
-    let mut spec = workload();
-    spec["replicas"] = json!(3);
-    let set = CloneSet::new("demo", serde_json::from_value(spec).expect("a specification"));
-    sets.create(&PostParams::default(), &set).await.expect("a set");
+    create(&cluster, &PodUnavailableBudget::new("demo", read(budget))).await;
+    let sets = create(&cluster, &CloneSet::new("demo", workload(Some(3)))).await;
     cluster.run_for(Duration::from_secs(30)).await;
     let fewer = Patch::Merge(json!({"spec": {"replicas": 2}}));
     sets.patch("demo", &PatchParams::default(), &fewer)
         .await
         .expect("a patch");
     cluster.run_for(Duration::from_secs(1)).await;
-    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
-    let pods = pods.list(&ListParams::default()).await.expect("pods");
+    let pods: Vec<Pod> = list(&cluster).await;
     let stay = pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none());
     assert_eq!(stay.count(), 2);
-    let events: Api<Event> = Api::default_namespaced(cluster.client());
-    let events = events.list(&ListParams::default()).await.expect("events");
+    let events: Vec<Event> = list(&cluster).await;
     let refused: i32 = events
         .iter()
         .filter(|event| event.reason.as_deref() == Some("FailedDelete"))
