@@ -3,8 +3,11 @@
 use conformance::histories::{self, Kind};
 use rstest::rstest;
 
-/// How many a test run plays.
-const HISTORIES: u64 = 24;
+/// How many of each kind a test run plays.
+const HISTORIES: u64 = 12;
+
+/// How many requests at least fail in a history, on average.
+const STRUCK: u64 = 4;
 
 #[rstest]
 fn nothing_that_must_not_happen_happens(
@@ -27,12 +30,12 @@ fn nothing_that_must_not_happen_happens(
     let mut struck = 0;
     for seed in 0..HISTORIES {
         let played = histories::play(kind, seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
-        struck += played.struck;
+        struck += u64::from(played.struck);
         if let Some(first) = played.wrongs.first() {
             bad.push(format!("seed {seed}: {first} ({} in all)", played.wrongs.len()));
         }
     }
-    assert!(struck > 100, "the weather was fair: {struck}");
+    assert!(struck > STRUCK * HISTORIES, "the weather was fair: {struck}");
     assert!(
         bad.is_empty(),
         "cargo xtask histories --kind {} --seed <seed> plays one again:\n{}",

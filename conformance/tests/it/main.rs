@@ -19,3 +19,7 @@ mod rights;
 mod soak;
 mod support;
 mod takeover;
+
+/// As in `cargo xtask`: what these tests play is many short-lived JSON documents.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
