@@ -143,6 +143,10 @@ fn a_container_is_known_by_what_the_kubelet_has_given_it() {
             .expect("a status");
         let status = status.status.expect("a status");
         assert_eq!(status.state(), ContainerState::Running);
+        // Go's clients refuse a status without an image.
+        let image = status.image.clone().unwrap_or_default().image;
+        assert_eq!(image, "docker.io/library/busybox:1");
+        assert_eq!(pod["status"]["containerStatuses"][0]["imageID"], status.image_ref);
         let label = |name: &str| status.labels[&format!("io.kubernetes.{name}")].as_str();
         assert_eq!(
             [

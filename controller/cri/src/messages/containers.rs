@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use prost::{Enumeration, Message};
 
 use super::Empty;
+use super::images::ImageSpec;
 use crate::call::Call;
 
 /// Asks for the name and the version of the runtime.
@@ -96,6 +97,12 @@ pub struct Container {
     /// Its name.
     #[prost(message, optional, tag = "3")]
     pub metadata: Option<ContainerMetadata>,
+    /// The image that was asked for.
+    #[prost(message, optional, tag = "4")]
+    pub image: Option<ImageSpec>,
+    /// The image by its digest.
+    #[prost(string, tag = "5")]
+    pub image_ref: String,
     /// Its state.
     #[prost(enumeration = "ContainerState", tag = "6")]
     pub state: i32,
@@ -155,6 +162,12 @@ pub struct ContainerStatus {
     /// The exit code of its program.
     #[prost(int32, tag = "7")]
     pub exit_code: i32,
+    /// The image by a name.
+    #[prost(message, optional, tag = "8")]
+    pub image: Option<ImageSpec>,
+    /// The image by its digest.
+    #[prost(string, tag = "9")]
+    pub image_ref: String,
     /// The labels of its maker.
     #[prost(btree_map = "string, string", tag = "12")]
     pub labels: BTreeMap<String, String>,

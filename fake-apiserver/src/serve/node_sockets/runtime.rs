@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use cri::messages::{
     Container, ContainerFilter, ContainerMetadata, ContainerState, ContainerStatus, ContainerStatusRequest,
-    ContainerStatusResponse, Empty, ExecSyncRequest, ExecSyncResponse, ListContainersRequest,
+    ContainerStatusResponse, Empty, ExecSyncRequest, ExecSyncResponse, ImageSpec, ListContainersRequest,
     ListContainersResponse, StopContainerRequest, VersionRequest, VersionResponse,
 };
 use cri::{Code, Service, Status};
 use go_dump::container_hash;
 use jiff::Timestamp;
-use nodes::{ExecError, NodeContainer};
+use nodes::{ExecError, NodeContainer, canonical};
 
 use super::Node;
 
@@ -35,7 +35,7 @@ pub(super) fn on(service: Service, node: &Arc<Node>) -> Service {
             async { Ok(ListContainersResponse { containers }) }
         })
         .on(move |request: ContainerStatusRequest| {
-            let found = find(&shown, &request.container_id).map(|container| status(&container));
+            let found = find(&shown, &request.container_id).map(|container| status(&shown, &container));
             async { found.map(|status| ContainerStatusResponse { status: Some(status) }) }
         })
         .on(move |request| exec(Arc::clone(&ran), request))
@@ -76,6 +76,8 @@ fn list(node: &Node, filter: &ContainerFilter) -> Vec<Container> {
         id: id(container).to_owned(),
         pod_sandbox_id: container.pod_uid.clone(),
         metadata: Some(metadata(container)),
+        image: Some(image(container)),
+        image_ref: node.images.image_id(&container.info.image),
         state: state(container),
         created_at: nanoseconds(container.info.started),
         labels: labels(container),
@@ -95,7 +97,7 @@ fn list(node: &Node, filter: &ContainerFilter) -> Vec<Container> {
         .collect()
 }
 
-fn status(container: &NodeContainer) -> ContainerStatus {
+fn status(node: &Node, container: &NodeContainer) -> ContainerStatus {
     let started = nanoseconds(container.info.started);
     ContainerStatus {
         id: id(container).to_owned(),
@@ -103,9 +105,17 @@ fn status(container: &NodeContainer) -> ContainerStatus {
         state: state(container),
         created_at: started,
         started_at: started,
+        image: Some(image(container)),
+        image_ref: node.images.image_id(&container.info.image),
         labels: labels(container),
         annotations: annotations(container),
         ..ContainerStatus::default()
+    }
+}
+
+fn image(container: &NodeContainer) -> ImageSpec {
+    ImageSpec {
+        image: canonical(&container.info.image),
     }
 }
 
