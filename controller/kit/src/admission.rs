@@ -279,7 +279,7 @@ pub fn patch(before: &Value, after: &Value) -> Option<Value> {
             (Some(Value::Object(old)), Some(Value::Object(new))) => members(part, old, new, &mut operations),
             (old, new) if old == new => {}
             (Some(_), None) => operations.push(json!({ "op": "remove", "path": part })),
-            (_, new) => operations.push(json!({ "op": "add", "path": part, "value": new })),
+            (_, new) => operations.push(operation("add", part.to_owned(), new)),
         }
     }
     Some(Value::Array(operations))
@@ -295,8 +295,15 @@ fn members(part: &str, old: &Map<String, Value>, new: &Map<String, Value>, opera
             Some(_) => "replace",
             None => "add",
         };
-        operations.push(json!({ "op": op, "path": format!("{part}/{}", escape(key)), "value": value }));
+        operations.push(operation(op, format!("{part}/{}", escape(key)), Some(value)));
     }
+}
+
+/// An operation with a value, which is copied as it is: `json!` would build it anew.
+fn operation(op: &str, path: String, value: Option<&Value>) -> Value {
+    let mut operation = json!({ "op": op, "path": path });
+    operation["value"] = value.cloned().unwrap_or_default();
+    operation
 }
 
 fn escape(key: &str) -> String {

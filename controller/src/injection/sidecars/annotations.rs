@@ -112,7 +112,7 @@ pub(crate) fn injected(text: Option<&str>) -> BTreeSet<&str> {
 /// # Errors
 /// The name and the text of an annotation that cannot be read, with the decoder's text.
 pub(super) fn add(
-    sets: &[SidecarSet],
+    sets: &[&SidecarSet],
     now: Timestamp,
     annotations: &mut BTreeMap<String, String>,
 ) -> Result<(), String> {

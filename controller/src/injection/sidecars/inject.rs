@@ -1,5 +1,6 @@
 //! Changes a pod for the sets that it gets.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -32,10 +33,12 @@ struct Gifts {
 ///
 /// # Errors
 /// The text with which the pod is refused.
-pub(crate) fn inject(pod: &mut Value, sets: &[SidecarSet], ways: Ways) -> Result<(), String> {
+pub(crate) fn inject(pod: &mut Value, sets: &[impl Borrow<SidecarSet>], ways: Ways) -> Result<(), String> {
     if sets.is_empty() {
         return Ok(());
     }
+    let sets: Vec<&SidecarSet> = sets.iter().map(Borrow::borrow).collect();
+    let sets = &sets[..];
     let labels = texts(pod, "labels");
     let mut notes = texts(pod, "annotations");
     for set in sets {
@@ -86,7 +89,7 @@ pub(crate) fn inject(pod: &mut Value, sets: &[SidecarSet], ways: Ways) -> Result
 }
 
 /// The pod's containers whose resources count for policies.
-fn resource_targets<'a>(inits: &'a [Value], containers: &'a [Value], sets: &[SidecarSet]) -> Vec<&'a Value> {
+fn resource_targets<'a>(inits: &'a [Value], containers: &'a [Value], sets: &[&SidecarSet]) -> Vec<&'a Value> {
     let of_sets: BTreeSet<&str> = sets
         .iter()
         .flat_map(|set| set.spec.inits().iter().chain(set.spec.sidecars()))
@@ -101,7 +104,7 @@ fn resource_targets<'a>(inits: &'a [Value], containers: &'a [Value], sets: &[Sid
         .collect()
 }
 
-fn gifts(sets: &[SidecarSet], around: &Around<'_>) -> Result<Gifts, String> {
+fn gifts(sets: &[&SidecarSet], around: &Around<'_>) -> Result<Gifts, String> {
     let mut gifts = Gifts::default();
     for set in sets {
         for init in set.spec.inits() {

@@ -1,5 +1,7 @@
 //! Finds the sets of a new pod.
 
+use std::sync::Arc;
+
 use client_kit::Seed;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Namespace;
@@ -67,19 +69,24 @@ pub(in crate::injection) async fn mutate(pod: &mut Value, request: &Request<'_>)
 }
 
 /// The set as the pod gets it: as it is, or as it was in a revision.
-async fn version(set: &SidecarSet, pod: &Labels, request: &Request<'_>) -> Result<SidecarSet, Refusal> {
+async fn version(
+    set: &Arc<SidecarSet>,
+    pod: &Labels,
+    request: &Request<'_>,
+) -> Result<Arc<SidecarSet>, Refusal> {
     let name = set.name_any();
     // Each review has a uid of its own.
     let percent = || Seed(0).fork(request.uid).fork(&name).random().between(1, 100);
     let refused = |message: String| Refusal::new(500, message);
     let Some(revision) = wanted(set, pod, percent).map_err(refused)? else {
-        return Ok(set.clone());
+        return Ok(Arc::clone(set));
     };
     let found = find(request.surroundings, &name, revision)
         .await
         .map_err(refused)?;
     let data = found.data.as_ref().map(|data| &data.0).unwrap_or(&Value::Null);
-    of_revision(set, &found.name_any(), data, found.metadata.annotations.as_ref()).map_err(refused)
+    let old = of_revision(set, &found.name_any(), data, found.metadata.annotations.as_ref());
+    old.map(Arc::new).map_err(refused)
 }
 
 /// The revision of a set by its name or its custom version. Names need not be those of the set's own revisions.
