@@ -102,7 +102,7 @@ fn review() -> Value {
             "name": "plain-0", "namespace": NAMESPACE, "operation": "CREATE",
             "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"},
             "dryRun": true,
-            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions", "dryRun": ["All"]},
             "object": {
                 "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                 "spec": {"containers": [{"name": "main", "image": "nginx:1"}], "restartPolicy": "Always"},

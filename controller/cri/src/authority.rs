@@ -113,15 +113,17 @@ impl<R: AsyncRead + Unpin> AsyncRead for Hosts<R> {
 
 /// A HEADERS frame with these flags and a host as its `:authority`. Nothing if the frame has none, or not the whole of it.
 fn with_host(frame: &[u8], flags: u8) -> Option<BytesMut> {
-    let (head, mut payload) = frame.split_at_checked(FRAME_HEAD_BYTES)?;
-    let padding = match flags & PADDED {
-        0 => 0,
-        _ => usize::from(*payload.first()?),
+    let (head, payload) = frame.split_at_checked(FRAME_HEAD_BYTES)?;
+    let has = |flag: u8| flags & flag != 0;
+    let padding = if has(PADDED) {
+        usize::from(*payload.first()?)
+    } else {
+        0
     };
-    let before = usize::from(flags & PADDED != 0) + if flags & PRIORITY == 0 { 0 } else { 5 };
-    let (before, rest) = payload.split_at_checked(before)?;
-    payload = rest;
-    let (fields, after) = payload.split_at_checked(payload.len().checked_sub(padding)?)?;
+    // The length of the padding is a byte, a priority five.
+    let bytes_before = usize::from(has(PADDED)) + 5 * usize::from(has(PRIORITY));
+    let (before, rest) = payload.split_at_checked(bytes_before)?;
+    let (fields, after) = rest.split_at_checked(rest.len().checked_sub(padding)?)?;
     let fields = fields_with_host(fields)?;
 
     let bytes = before.len() + fields.len() + after.len();
