@@ -75,7 +75,11 @@ impl Rule {
     /// Whether the webhook answers at a path: at its own, and at the one that an older installation has, with the version of the kind in it.
     #[must_use]
     pub fn is_at(&self, path: &str) -> bool {
-        path == self.path || path.replacen("-v1alpha1-", "-", 1) == self.path
+        let is_older = |(group, rest)| {
+            let after_group = self.path.strip_prefix(group);
+            after_group.and_then(|path| path.strip_prefix('-')) == Some(rest)
+        };
+        path == self.path || path.split_once("-v1alpha1-").is_some_and(is_older)
     }
 
     /// The label that an object must have for the webhook to be asked: those about deletions alone protect objects that have it.
@@ -263,46 +267,45 @@ impl Refusal {
 const PARTS: [&str; 3] = ["/metadata/annotations", "/metadata/labels", "/spec"];
 
 /// The JSON patch from one object to the other: its name, and member by member its annotations, labels and spec. None when
-/// they are equal.
-pub fn patch(before: &Value, after: &Value) -> Option<Value> {
-    if before == after {
+/// they are equal. The new values move into the patch: a pod with many sidecars is large.
+pub fn patch(before: &Value, mut after: Value) -> Option<Value> {
+    if *before == after {
         return None;
     }
-    let name = |object: &Value| object.pointer("/metadata/name").cloned();
     let mut operations = Vec::new();
-    if name(before) != name(after) {
-        operations.push(json!({ "op": "add", "path": "/metadata/name", "value": name(after) }));
+    let [old, new] = [before, &after].map(|object| object.pointer("/metadata/name"));
+    if old != new {
+        operations.push(json!({ "op": "add", "path": "/metadata/name", "value": new }));
     }
     for part in PARTS {
-        let [old, new] = [before, after].map(|object| object.pointer(part));
-        match (old, new) {
+        match (before.pointer(part), after.pointer_mut(part).map(Value::take)) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => members(part, old, new, &mut operations),
-            (old, new) if old == new => {}
+            (old, new) if old == new.as_ref() => {}
             (Some(_), None) => operations.push(json!({ "op": "remove", "path": part })),
-            (_, new) => operations.push(operation("add", part.to_owned(), new)),
+            (_, new) => operations.push(operation("add", part.to_owned(), new.unwrap_or_default())),
         }
     }
     Some(Value::Array(operations))
 }
 
-fn members(part: &str, old: &Map<String, Value>, new: &Map<String, Value>, operations: &mut Vec<Value>) {
+fn members(part: &str, old: &Map<String, Value>, new: Map<String, Value>, operations: &mut Vec<Value>) {
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
         operations.push(json!({ "op": "remove", "path": format!("{part}/{}", escape(key)) }));
     }
     for (key, value) in new {
-        let op = match old.get(key) {
-            Some(before) if before == value => continue,
+        let op = match old.get(&key) {
+            Some(before) if *before == value => continue,
             Some(_) => "replace",
             None => "add",
         };
-        operations.push(operation(op, format!("{part}/{}", escape(key)), Some(value)));
+        operations.push(operation(op, format!("{part}/{}", escape(&key)), value));
     }
 }
 
-/// An operation with a value, which is copied as it is: `json!` would build it anew.
-fn operation(op: &str, path: String, value: Option<&Value>) -> Value {
+/// An operation with a value, which moves as it is: `json!` would build it anew.
+fn operation(op: &str, path: String, value: Value) -> Value {
     let mut operation = json!({ "op": op, "path": path });
-    operation["value"] = value.cloned().unwrap_or_default();
+    operation["value"] = value;
     operation
 }
 

@@ -14,12 +14,11 @@ use super::go_syntax;
 /// # Errors
 /// The text of a selector that cannot be read.
 pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> Result<bool, String> {
-    let usable = shared_json::to_value(selector).unwrap_or_default();
-    if !pod_rules::selectors::is_usable(&usable) {
+    if problem(selector).is_some() {
         return Err("the selector is not valid".to_owned());
     }
     let matcher = Selector::try_from(selector.clone()).map_err(|error| error.to_string())?;
-    Ok(!pod_rules::selectors::is_empty(&usable) && matcher.matches(labels))
+    Ok(!matcher.selects_all() && matcher.matches(labels))
 }
 
 /// Why Go can make no selector of it: the first requirement that is none.

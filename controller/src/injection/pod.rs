@@ -94,7 +94,7 @@ async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         probes::move_out(&mut changed);
     }
     probes::announce(&mut changed, request).await?;
-    Ok(patch(pod, &changed))
+    Ok(patch(pod, changed))
 }
 
 /// The group of the object that controls a pod.

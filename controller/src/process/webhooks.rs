@@ -81,8 +81,8 @@ async fn connection(stream: TcpStream, config: Arc<ServerConfig>, surroundings: 
     }
 }
 
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text.to_owned())));
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
     response
 }
@@ -100,17 +100,17 @@ async fn answer(request: Request<Incoming>, surroundings: &Surroundings) -> Resp
     }
     let body = match Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+        Err(error) => return plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
     let asked: Value = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
-        Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+        Err(error) => return plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
     let answered = match path.as_str() {
         CONVERT_PATH => convert(&asked),
         _ => review(&path, &asked, surroundings).await,
     };
-    let mut response = plain(StatusCode::OK, &answered.to_string());
+    let mut response = plain(StatusCode::OK, serde_json::to_vec(&answered).unwrap_or_default());
     response.headers_mut().insert(
         hyper::header::CONTENT_TYPE,
         hyper::header::HeaderValue::from_static("application/json"),

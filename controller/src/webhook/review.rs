@@ -31,7 +31,7 @@ pub async fn review(path: &str, review: &Value, surroundings: &Surroundings) -> 
     let response = match decide(path, request, surroundings).await {
         Ok(None) => json!({ "uid": uid, "allowed": true }),
         Ok(Some(patch)) => {
-            let patch = STANDARD.encode(patch.to_string());
+            let patch = STANDARD.encode(serde_json::to_vec(&patch).unwrap_or_default());
             json!({ "uid": uid, "allowed": true, "patchType": "JSONPatch", "patch": patch })
         }
         Err(Refusal { code, message }) => {

@@ -1,38 +1,37 @@
 //! The record of a pod's SidecarSets in its annotations. Field order and omissions are Go's.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::hash;
 use crate::api::labels;
 use crate::api::v1beta1::{SidecarContainer, SidecarSet};
-use crate::pods::lifecycle::rfc3339;
 use crate::pods::template::go_escape;
 
 /// The version of a set that a pod has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Applied {
+pub(crate) struct Applied<'a> {
     /// When the pod got it, RFC 3339 in whole seconds.
-    pub(crate) update_timestamp: String,
+    pub(crate) update_timestamp: Cow<'a, str>,
     /// The set's hash then.
-    pub(crate) hash: String,
+    pub(crate) hash: Cow<'a, str>,
     /// The set's name.
-    pub(crate) sidecar_set_name: String,
+    pub(crate) sidecar_set_name: Cow<'a, str>,
     /// The names of the set's containers, sorted.
-    pub(crate) sidecar_list: Vec<String>,
+    pub(crate) sidecar_list: Vec<Cow<'a, str>>,
     /// The set's revision then.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) controller_revision: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) controller_revision: Cow<'a, str>,
 }
 
 /// An entry of the annotation; at first it was the hash alone.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
-    Now(Applied),
+    Now(Applied<'static>),
     Once(String),
 }
 
@@ -40,7 +39,7 @@ enum Entry {
 ///
 /// # Errors
 /// The decoder's text.
-pub(crate) fn read(text: Option<&str>) -> Result<BTreeMap<String, Applied>, String> {
+pub(crate) fn read(text: Option<&str>) -> Result<BTreeMap<String, Applied<'static>>, String> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(BTreeMap::new());
     };
@@ -49,7 +48,7 @@ pub(crate) fn read(text: Option<&str>) -> Result<BTreeMap<String, Applied>, Stri
         let applied = match entry {
             Entry::Now(applied) => applied,
             Entry::Once(hash) => Applied {
-                hash,
+                hash: hash.into(),
                 ..Applied::default()
             },
         };
@@ -59,18 +58,18 @@ pub(crate) fn read(text: Option<&str>) -> Result<BTreeMap<String, Applied>, Stri
 }
 
 /// The text of versions by set.
-pub(crate) fn write(applied: &BTreeMap<String, Applied>) -> String {
+pub(crate) fn write(applied: &BTreeMap<String, Applied<'_>>) -> String {
     go_escape(serde_json::to_string(applied).unwrap_or_default())
 }
 
 /// The hash of a set's version that a pod has, from the text of one of the two annotations.
 pub(crate) fn hash_of(text: Option<&str>, set: &str) -> Option<String> {
     let mut applied = read(text).ok()?;
-    applied.remove(set).map(|applied| applied.hash)
+    applied.remove(set).map(|applied| applied.hash.into_owned())
 }
 
 /// The names of the containers of a set: its containers, and its init containers that keep running.
-fn sidecars(set: &SidecarSet) -> Vec<String> {
+fn sidecars(set: &SidecarSet) -> Vec<Cow<'_, str>> {
     let inits = set.spec.inits().iter().filter(|init| init.is_native());
     let names: BTreeSet<&str> = set
         .spec
@@ -79,23 +78,27 @@ fn sidecars(set: &SidecarSet) -> Vec<String> {
         .chain(inits)
         .map(SidecarContainer::name)
         .collect();
-    names.into_iter().map(str::to_owned).collect()
+    names.into_iter().map(Cow::Borrowed).collect()
 }
 
-/// The versions of a set as it is: with and without images.
-pub(crate) fn applied(set: &SidecarSet, now: Timestamp) -> (Applied, Applied) {
-    let name = set.metadata.name.clone().unwrap_or_default();
+fn name(set: &SidecarSet) -> &str {
+    set.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The versions of a set as it is, with and without images. `now` is the time as the annotations have it.
+pub(crate) fn applied<'a>(set: &'a SidecarSet, now: &'a str) -> (Applied<'a>, Applied<'a>) {
     let status = set.status.as_ref();
     let without_image = Applied {
-        update_timestamp: rfc3339(now),
-        hash: hash::without_image(set).to_owned(),
-        sidecar_set_name: name,
+        update_timestamp: now.into(),
+        hash: hash::without_image(set).into(),
+        sidecar_set_name: name(set).into(),
         sidecar_list: sidecars(set),
-        controller_revision: String::new(),
+        controller_revision: Cow::default(),
     };
     let full = Applied {
-        hash: hash::full(set).to_owned(),
-        controller_revision: status.map_or_else(String::new, |status| status.latest_revision.clone()),
+        hash: hash::full(set).into(),
+        controller_revision: status
+            .map_or_else(Cow::default, |status| status.latest_revision.as_str().into()),
         ..without_image.clone()
     };
     (full, without_image)
@@ -107,13 +110,13 @@ pub(crate) fn injected(text: Option<&str>) -> BTreeSet<&str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Adds the sets to a new pod's annotations.
+/// Adds the sets to a new pod's annotations. `now` is the time as the annotations have it.
 ///
 /// # Errors
 /// The name and the text of an annotation that cannot be read, with the decoder's text.
 pub(super) fn add(
     sets: &[&SidecarSet],
-    now: Timestamp,
+    now: &str,
     annotations: &mut BTreeMap<String, String>,
 ) -> Result<(), String> {
     let keys = [labels::SIDECARS_HASH, labels::SIDECARS_HASH_WITHOUT_IMAGE];
@@ -127,20 +130,19 @@ pub(super) fn add(
         maps.push(map);
     }
     let listed = annotations.get(labels::SIDECARS_INJECTED).map(String::as_str);
-    let mut names: BTreeSet<String> = injected(listed).into_iter().map(str::to_owned).collect();
+    let mut names = injected(listed);
     for set in sets {
-        let name = set.metadata.name.clone().unwrap_or_default();
         let (full, without_image) = applied(set, now);
         for (map, applied) in maps.iter_mut().zip([full, without_image]) {
-            map.insert(name.clone(), applied);
+            map.insert(name(set).to_owned(), applied);
         }
-        names.insert(name);
+        names.insert(name(set));
     }
+    let names = names.into_iter().collect::<Vec<_>>().join(",");
     for (key, map) in keys.into_iter().zip(&maps) {
         annotations.insert(key.to_owned(), write(map));
     }
-    let names: Vec<String> = names.into_iter().collect();
-    annotations.insert(labels::SIDECARS_INJECTED.to_owned(), names.join(","));
+    annotations.insert(labels::SIDECARS_INJECTED.to_owned(), names);
     Ok(())
 }
 

@@ -47,7 +47,7 @@ pub(super) fn volumes(container: &SidecarContainer) -> impl Iterator<Item = &str
 ///
 /// # Errors
 /// The text of resources that cannot be calculated.
-pub(super) fn made(sidecar: &SidecarContainer, around: &Around<'_>) -> Result<Value, String> {
+pub(super) fn made<'a>(sidecar: &'a SidecarContainer, around: &Around<'a>) -> Result<Value, String> {
     let mut fields = sidecar.container.clone();
     if let Some(policy) = &sidecar.resources_policy {
         let resources = resources::by(policy, &around.resource_targets)?;
@@ -121,19 +121,22 @@ fn shared<'a>(
 
 /// The variables of a container: its own, the mark of injected ones, those of other containers, and those that paths of shared mounts
 /// name. The first of a name stays.
-fn variables(
-    sidecar: &SidecarContainer,
-    around: &Around<'_>,
-    shared_mounts: &[(&Value, &Value)],
+fn variables<'a>(
+    sidecar: &'a SidecarContainer,
+    around: &Around<'a>,
+    shared_mounts: &[(&'a Value, &'a Value)],
 ) -> Vec<Value> {
-    let mut env = own_items(sidecar, "env").to_vec();
-    let mut names: BTreeSet<String> = env.iter().map(|variable| name(variable).to_owned()).collect();
-    let mut add = |variable: &Value| {
-        if names.insert(name(variable).to_owned()) {
+    let own = own_items(sidecar, "env");
+    let mut env = own.to_vec();
+    let mut names: BTreeSet<&str> = own.iter().map(name).collect();
+    if names.insert(labels::IS_INJECTED_ENV) {
+        env.push(json!({ "name": labels::IS_INJECTED_ENV, "value": "true" }));
+    }
+    let mut add = |variable: &'a Value| {
+        if names.insert(name(variable)) {
             env.push(variable.clone());
         }
     };
-    add(&json!({ "name": labels::IS_INJECTED_ENV, "value": "true" }));
     for transfer in sidecar.transfer_envs.iter().flatten() {
         transferred(transfer, around).into_iter().for_each(&mut add);
     }

@@ -10,6 +10,7 @@ use super::container::{self, Around};
 use super::merge::{self, Injected, by_name, name, texts};
 use super::{annotations, hot, metadata};
 use crate::api::v1beta1::{SidecarContainer, SidecarSet};
+use crate::pods::lifecycle::rfc3339;
 
 /// How injection is done.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +74,7 @@ pub(crate) fn inject(pod: &mut Value, sets: &[impl Borrow<SidecarSet>], ways: Wa
         .flat_map(|set| set.spec.inits().iter().chain(set.spec.sidecars()))
         .collect();
     hot::annotations(&hot, &mut notes);
-    annotations::add(sets, ways.now, &mut notes).map_err(|error| {
+    annotations::add(sets, &rfc3339(ways.now), &mut notes).map_err(|error| {
         let text = |field: &str| pod.pointer(field).and_then(Value::as_str).unwrap_or_default();
         format!(
             "pod({}/{}) {error}",
@@ -83,7 +84,8 @@ pub(crate) fn inject(pod: &mut Value, sets: &[impl Borrow<SidecarSet>], ways: Wa
     })?;
     write(pod, gifts);
     if let Some(meta) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.insert("annotations".to_owned(), json!(notes));
+        let notes = notes.into_iter().map(|(key, note)| (key, Value::String(note)));
+        meta.insert("annotations".to_owned(), notes.collect());
     }
     Ok(())
 }

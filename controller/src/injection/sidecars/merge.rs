@@ -1,5 +1,7 @@
 //! Merges injected containers, volumes and secrets into the lists of a pod.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::selection::Labels;
@@ -19,16 +21,20 @@ pub(super) struct Injected {
 /// Merges containers into the pod's own: one of a name that is there takes its place, the others go before all or behind all.
 pub(super) fn containers(own: &mut Vec<Value>, injected: Vec<Injected>) {
     let mut before = Vec::new();
+    // Of two containers of one name the first is replaced.
+    let named = own.iter().enumerate().rev();
+    let mut places: HashMap<String, usize> = named.map(|(at, same)| (name(same).to_owned(), at)).collect();
     for Injected {
         container,
         before: is_before,
     } in injected
     {
-        if let Some(same) = own.iter_mut().find(|same| name(same) == name(&container)) {
-            *same = container;
+        if let Some(&at) = places.get(name(&container)) {
+            own[at] = container;
         } else if is_before {
             before.push(container);
         } else {
+            places.insert(name(&container).to_owned(), own.len());
             own.push(container);
         }
     }

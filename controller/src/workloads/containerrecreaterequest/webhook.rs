@@ -73,7 +73,7 @@ async fn answer(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         metadata["labels"] = json!(filled.metadata.labels);
         after.insert("spec".to_owned(), json!(filled.spec));
     }
-    Ok(patch(object, &after))
+    Ok(patch(object, after))
 }
 
 /// The request, with the error that Go's decoder has for a text in place of a number.

@@ -45,7 +45,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = cron.clone();
     mutate_cron(&mut changed, request.old, &request.surroundings.gates)
         .map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(cron, &changed))
+    Ok(patch(cron, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

@@ -45,7 +45,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = job.clone();
     mutate_job(&mut changed, request.old, &request.surroundings.gates)
         .map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(job, &changed))
+    Ok(patch(job, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

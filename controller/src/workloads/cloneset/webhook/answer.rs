@@ -48,7 +48,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
     let mut changed = set.clone();
     mutate_cloneset(&mut changed, request.old).map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(set, &changed))
+    Ok(patch(set, changed))
 }
 
 async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

@@ -44,7 +44,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
     let mut changed = set.clone();
     mutate_daemon_set(&mut changed).map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(set, &changed))
+    Ok(patch(set, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

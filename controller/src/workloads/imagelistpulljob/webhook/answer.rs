@@ -44,7 +44,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let list = request.decoded()?;
     let mut changed = list.clone();
     defaults::fill(&mut changed, false).map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(list, &changed))
+    Ok(patch(list, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

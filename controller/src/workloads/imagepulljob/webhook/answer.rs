@@ -44,7 +44,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let job = request.decoded()?;
     let mut changed = job.clone();
     defaults::fill(&mut changed, true).map_err(|message| Refusal::new(400, message))?;
-    let mut operations = match patch(job, &changed) {
+    let mut operations = match patch(job, changed) {
         Some(Value::Array(operations)) => operations,
         _ => Vec::new(),
     };

@@ -46,7 +46,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = image.clone();
     mutate_image(&mut changed, request.surroundings.clock.now())
         .map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(image, &changed))
+    Ok(patch(image, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

@@ -85,7 +85,7 @@ pub(super) fn beyond_limit(observed: &Observed, latest: &str) -> Vec<String> {
         in_use.extend(
             applied
                 .remove(&set.name_any())
-                .map(|applied| applied.controller_revision),
+                .map(|applied| applied.controller_revision.into_owned()),
         );
     }
     let injection = set.spec.injection_strategy.as_ref();

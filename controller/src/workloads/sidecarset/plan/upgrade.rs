@@ -99,13 +99,14 @@ pub(super) fn plan(observed: &Observed, latest: &str, pod: &Pod) -> Result<Value
     }
     let text = pod::annotation(pod, labels::SIDECARS_HASH);
     let mut versions = annotations::read(text).unwrap_or_default();
-    let (mut applied, _) = annotations::applied(set, observed.now);
-    latest.clone_into(&mut applied.controller_revision);
+    let now = rfc3339(observed.now);
+    let (mut applied, _) = annotations::applied(set, &now);
+    applied.controller_revision = latest.into();
     versions.insert(sidecars.set_name().to_owned(), applied);
     change
         .annotations
         .insert(labels::SIDECARS_HASH.to_owned(), annotations::write(&versions));
-    change.record(pod, set, &rfc3339(observed.now));
+    change.record(pod, set, &now);
     metadata::patch(set.spec.patches(), &mut change.annotations)?;
     Ok(change.patch(pod))
 }

@@ -51,7 +51,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let set = request.decoded()?;
     let mut changed = set.clone();
     mutate_sidecar_set(&mut changed).map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(set, &changed))
+    Ok(patch(set, changed))
 }
 
 /// The spec of a set in Go's form, whatever its version.

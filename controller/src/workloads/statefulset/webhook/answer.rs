@@ -47,7 +47,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = set.clone();
     mutate_stateful_set(&mut changed, request.old, &request.surroundings.gates)
         .map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(set, &changed))
+    Ok(patch(set, changed))
 }
 
 async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {

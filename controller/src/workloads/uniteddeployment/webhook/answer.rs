@@ -46,7 +46,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let mut changed = set.clone();
     mutate_set(&mut changed, request.old, &request.surroundings.gates)
         .map_err(|message| Refusal::new(400, message))?;
-    Ok(patch(set, &changed))
+    Ok(patch(set, changed))
 }
 
 fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
