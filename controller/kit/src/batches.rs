@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use futures::future::join_all;
-use futures::stream::{StreamExt, iter};
+use futures::stream::{FuturesOrdered, StreamExt};
 
 /// The size of the first batch; each further one is twice as large.
 const FIRST_BATCH: usize = 1;
@@ -34,14 +34,7 @@ where
     let mut size = FIRST_BATCH;
     while !rest.is_empty() {
         let (batch, after) = rest.split_at(size.min(rest.len()));
-        let requests = batch.iter().map(&act);
-        let done = match batch.len() {
-            ..=AT_ONCE => join_all(requests).await,
-            _ => {
-                let requests: Vec<F> = requests.collect();
-                iter(requests).buffered(AT_ONCE).collect().await
-            }
-        };
+        let done = together(batch, &act).await;
         let failed = done.iter().any(Result::is_err);
         results.extend(done);
         if failed && on_failure == OnFailure::Stop {
@@ -49,6 +42,25 @@ where
         }
         rest = after;
         size *= 2;
+    }
+    results
+}
+
+/// Has `act` done for all items, for [`AT_ONCE`] of them at a time. Gives the results in the order of the items.
+pub async fn together<'a, T, O, F>(items: &'a [T], act: impl Fn(&'a T) -> F) -> Vec<O>
+where
+    F: Future<Output = O>,
+{
+    if items.len() <= AT_ONCE {
+        return join_all(items.iter().map(act)).await;
+    }
+    // A request occupies kilobytes as soon as it is made, so it is made when its turn comes.
+    let mut waiting = items.iter();
+    let mut running: FuturesOrdered<F> = waiting.by_ref().take(AT_ONCE).map(&act).collect();
+    let mut results = Vec::with_capacity(items.len());
+    while let Some(result) = running.next().await {
+        results.push(result);
+        running.extend(waiting.next().map(&act));
     }
     results
 }
@@ -96,5 +108,34 @@ mod tests {
             .map(|result| result.unwrap_or_else(|item| item))
             .collect();
         assert_eq!(items, (0..want.len()).collect::<Vec<_>>());
+    }
+
+    #[rstest]
+    #[case(AT_ONCE)]
+    #[case(AT_ONCE + 1)]
+    #[case(1_000)]
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_made_when_its_turn_comes(#[case] count: usize) {
+        let items: Vec<usize> = (0..count).collect();
+        let unanswered = Mutex::new(0);
+        let results = together(&items, |item| {
+            *unanswered.lock().unwrap() += 1;
+            let unanswered = &unanswered;
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let mut unanswered = unanswered.lock().unwrap();
+                let most = *unanswered;
+                *unanswered -= 1;
+                (*item, most)
+            }
+        });
+        let results = results.await;
+        assert!(results.iter().all(|(_, most)| *most <= AT_ONCE));
+        assert!(
+            results
+                .into_iter()
+                .map(|(item, _)| item)
+                .eq(items.iter().copied())
+        );
     }
 }

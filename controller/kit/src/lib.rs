@@ -30,7 +30,7 @@ mod shared;
 pub mod views;
 mod worker;
 
-pub use batches::{OnFailure, in_batches};
+pub use batches::{OnFailure, in_batches, together};
 pub use caches::WebhookCaches;
 pub use desk::{Desk, Written};
 pub use error::{ActError, Kind, settled};

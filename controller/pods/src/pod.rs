@@ -1,10 +1,13 @@
 //! The facts that controllers read off a pod.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use kruise_api::labels;
+
+use super::CachedPod;
 
 pub use super::lean::{
     Amounts, Container, ContainerStatus, EnvVar, EphemeralState, Pod, PodCondition, RestartPolicy,
@@ -33,6 +36,11 @@ pub fn all_labels(pod: &Pod) -> &BTreeMap<String, String> {
 /// The pod's name.
 pub fn name(pod: &Pod) -> &str {
     pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The names of pods.
+pub fn names<'a>(pods: impl IntoIterator<Item = &'a Arc<CachedPod>>) -> Vec<String> {
+    pods.into_iter().map(|pod| name(pod).to_owned()).collect()
 }
 
 /// The pod's uid.

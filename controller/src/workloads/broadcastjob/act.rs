@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
-
 use super::plan::{Done, Work};
 use super::{NAME_LABEL, UID_LABEL};
 use crate::api::v1beta1::{BroadcastJob, BroadcastJobStatus};
-use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
+use crate::kit::{ActError, Kind, ObjectKey, Owner, requests, together};
 use crate::pods::actor::{Actor, Creation, KnownClaims, Words};
 use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{PodAction, Revision, ids};
@@ -25,7 +23,7 @@ pub(super) struct Performer<'a> {
     pub(super) actor: &'a Actor,
     pub(super) job: &'a BroadcastJob,
     /// The names of the job's pods.
-    pub(super) names: Vec<&'a str>,
+    pub(super) names: &'a [String],
     /// Whether the scheduler binds pods.
     pub(super) by_scheduler: bool,
 }
@@ -62,7 +60,7 @@ impl Performer<'_> {
                 claims: Vec::new(),
             })
             .collect();
-        let results = join_all(actions.iter().map(|action| self.actor.perform(owner, action))).await;
+        let results = together(&actions, |action| self.actor.perform(owner, action)).await;
         let deleted = results.iter().filter(|result| result.is_ok()).count();
         let failed = results.into_iter().filter_map(Result::err);
         let failed: Vec<ActError> = failed.filter(|error| error.kind != Kind::NotFound).collect();

@@ -71,7 +71,7 @@ impl Reconciler for Controller {
         match plan(&observed) {
             Plan::Rest(delay) => Ok(delay.into()),
             Plan::Remove => self.remove(&observed.job).await,
-            Plan::Work(work) => self.act(&observed, &work).await,
+            Plan::Work(work) => self.act(observed, &work).await,
         }
     }
 }
@@ -109,16 +109,19 @@ impl Controller {
         }
     }
 
-    async fn act(&self, observed: &Observed, work: &Work) -> Result<Next, ActError> {
-        let job = &observed.job;
+    async fn act(&self, observed: Observed, work: &Work) -> Result<Next, ActError> {
+        let (job, now) = (&observed.job, observed.now);
+        let names = pod::names(&observed.pods);
+        // Pods and nodes change while the plan is carried out: as they were they would be in memory once more.
+        drop((observed.pods, observed.nodes));
         let performer = Performer {
             actor: &self.actor,
             job,
-            names: observed.pods.iter().map(|pod| pod::name(pod)).collect(),
+            names: &names,
             by_scheduler: self.by_scheduler,
         };
         let (done, result) = performer.perform(work).await;
-        let outcome = work.outcome(job, done, observed.now);
+        let outcome = work.outcome(job, done, now);
         performer
             .events(&Owner::of(job.as_ref()), outcome.event.as_slice())
             .await;

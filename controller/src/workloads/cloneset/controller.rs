@@ -91,7 +91,7 @@ impl Controller {
         observed.nodes = self.node_labels(&observed).await?;
         let revisions = self.ensure_revisions(&observed).await?;
         let plan = self.planner.plan(&observed, &revisions);
-        self.act(&observed, &revisions, plan).await
+        self.act(observed, &revisions, plan).await
     }
 
     fn members(&self) -> Members<'_> {
@@ -155,11 +155,14 @@ impl Controller {
 
     async fn act(
         &self,
-        observed: &Observed,
+        observed: Observed,
         revisions: &Revisions,
         plan: Plan,
     ) -> Result<Option<Duration>, ActError> {
-        let set = &observed.set;
+        let set = &Arc::clone(&observed.set);
+        let now = observed.now;
+        // The pods change while an update is carried out: as they were they would be in memory once more.
+        let observed = (plan.phase == Phase::Scale).then_some(observed);
         for action in &plan.prepare {
             let done = perform(&self.actor, set, revisions, action).await;
             done.map_err(|failed| failed.error)?;
@@ -171,13 +174,14 @@ impl Controller {
             result: Ok(()),
         };
         let done = self.sync(set, revisions, &plan.sync).await;
-        let is_refused = plan.phase == Phase::Scale && done.as_ref().is_err_and(|failed| !failed.changed);
-        outcome.note(plan.phase, done, (&old, observed.now));
-        if is_refused {
-            let update = self.planner.plan_unscaled(observed, revisions);
+        let observed = observed.filter(|_| done.as_ref().is_err_and(|failed| !failed.changed));
+        outcome.note(plan.phase, done, (&old, now));
+        if let Some(observed) = observed {
+            let update = self.planner.plan_unscaled(&observed, revisions);
+            drop(observed);
             outcome.requeue = shortest(outcome.requeue, update.requeue);
             let done = self.sync(set, revisions, &update.actions).await;
-            outcome.note(Phase::Update, done, (&old, observed.now));
+            outcome.note(Phase::Update, done, (&old, now));
         }
         let Outcome {
             status,

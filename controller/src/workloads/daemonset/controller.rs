@@ -158,7 +158,7 @@ impl Controller {
             },
             Shown::All | Shown::Late => plan(&observed, &revisions, self.gates),
         };
-        self.act(&observed, &revisions, plan).await
+        self.act(observed, &revisions, plan).await
     }
 
     fn lock_failures(&self) -> MutexGuard<'_, Failures> {
@@ -213,19 +213,22 @@ impl Controller {
 
     async fn act(
         &self,
-        observed: &Observed,
+        observed: Observed,
         revisions: &Revisions,
         plan: Plan,
     ) -> Result<Option<Duration>, ActError> {
-        let set = &observed.set;
+        let (set, now) = (&observed.set, observed.now);
+        let names = pod::names(&observed.pods);
+        // Pods and nodes change while the plan is carried out: as they were they would be in memory once more.
+        drop((observed.pods, observed.nodes));
         for node in &plan.failed {
-            self.lock_failures().note(failure_key(set, node), observed.now);
+            self.lock_failures().note(failure_key(set, node), now);
         }
         let performer = Performer {
             actor: &self.actor,
             set,
             revisions,
-            names: observed.pods.iter().map(|pod| pod::name(pod)).collect(),
+            names: &names,
             by_scheduler: self.by_scheduler,
         };
         performer.perform(&plan.actions).await?;

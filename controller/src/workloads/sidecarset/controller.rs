@@ -111,7 +111,7 @@ impl Controller {
         let observed = self.observe(set, &keeper)?;
         let revisions = self.ensure_revisions(&observed, &keeper).await?;
         let plan = plan(&observed, &revisions);
-        self.act(&observed, (&owner, &keeper), &revisions, plan).await
+        self.act(observed, (&owner, &keeper), &revisions, plan).await
     }
 
     fn observe(&self, set: Arc<SidecarSet>, keeper: &Owner) -> Result<Observed, ActError> {
@@ -167,7 +167,7 @@ impl Controller {
 
     async fn act(
         &self,
-        observed: &Observed,
+        observed: Observed,
         (owner, keeper): (&Owner, &Owner),
         revisions: &Revisions,
         plan: Plan,
@@ -194,11 +194,13 @@ impl Controller {
             Shown::All => {}
             Shown::After(_) | Shown::Late => return Ok(Some(UNSEEN_RETRY)),
         }
-        for action in &plan.actions {
-            perform(&self.actor, owner, action).await?;
-        }
         // A watch that begins anew after the containers have changed shows no pod between two images, and so nothing to wait for.
         let changes = plan.actions.iter().any(Action::changes_images);
+        // The pods change while the plan is carried out: as they were they would be in memory once more, and patches beside them.
+        drop(observed.pods);
+        for action in plan.actions {
+            perform(&self.actor, owner, &action).await?;
+        }
         Ok(changes.then_some(wake::AFTER_IMAGES))
     }
 }

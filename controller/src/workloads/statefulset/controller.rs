@@ -113,7 +113,7 @@ impl Controller {
         }
         let revisions = self.ensure_revisions(&observed).await?;
         let plan = plan(&observed, &revisions, self.gates);
-        self.act(&observed, &revisions, plan).await
+        self.act(observed, &revisions, plan).await
     }
 
     fn members(&self) -> Members<'_> {
@@ -194,14 +194,16 @@ impl Controller {
 
     async fn act(
         &self,
-        observed: &Observed,
+        observed: Observed,
         revisions: &Revisions,
         plan: Plan,
     ) -> Result<Option<Duration>, ActError> {
-        let set = &observed.set;
-        let existing: Vec<String> = observed.claims.keys().cloned().collect();
+        let (set, claims, now) = (&observed.set, &observed.claims, observed.now);
+        // The pods change while the plan is carried out: as they were they would be in memory once more.
+        drop(observed.pods);
+        let existing: Vec<String> = claims.keys().cloned().collect();
         let ends = |claim: &PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_some();
-        let ending = observed.claims.iter().filter(|(_, claim)| ends(claim));
+        let ending = claims.iter().filter(|(_, claim)| ends(claim));
         let ending: Vec<String> = ending.map(|(name, _)| name.clone()).collect();
         let performer = Performer {
             actor: &self.actor,
@@ -219,7 +221,7 @@ impl Controller {
         for action in &plan.actions {
             if let Err((error, condition)) = performer.perform(action).await {
                 if let Some(kind) = condition {
-                    add_failure(&mut status, &old, kind, &error.message, observed.now);
+                    add_failure(&mut status, &old, kind, &error.message, now);
                 }
                 result = Err(error);
                 break;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
-
 use crate::api::v1beta1::{DaemonSet, DaemonSetStatus};
-use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
+use crate::kit::{ActError, Kind, ObjectKey, Owner, requests, together};
 use crate::pods::actor::{Actor, Creation, KnownClaims};
 use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{Revisions, ids};
@@ -18,7 +16,7 @@ pub(in crate::workloads::daemonset) struct Performer<'a> {
     pub(in crate::workloads::daemonset) set: &'a DaemonSet,
     pub(in crate::workloads::daemonset) revisions: &'a Revisions,
     /// The names of the set's pods.
-    pub(in crate::workloads::daemonset) names: Vec<&'a str>,
+    pub(in crate::workloads::daemonset) names: &'a [String],
     /// Whether the scheduler binds pods.
     pub(in crate::workloads::daemonset) by_scheduler: bool,
 }
@@ -49,7 +47,7 @@ impl Performer<'_> {
                 result => result,
             },
             Action::Together(all) => {
-                let results = join_all(all.iter().map(|action| self.actor.perform(&owner, action))).await;
+                let results = together(all, |action| self.actor.perform(&owner, action)).await;
                 let failed = results.into_iter().filter_map(Result::err);
                 let mut failed = failed.filter(|error| error.kind != Kind::NotFound);
                 failed.next().map_or(Ok(()), Err)
